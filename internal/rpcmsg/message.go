@@ -1,0 +1,230 @@
+// Package rpcmsg takes JSON-RPC messages apart in one pass and without loss: ids
+// stay byte for byte, params stay raw, and what is wrong with a message is said in
+// the terms of JSON-RPC. It is what the bridge and the stdio face read with; both
+// accept more than the official library does (ids of any form, a missing jsonrpc).
+package rpcmsg
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Null is the id of a reply to a message whose id could not be read.
+var Null = json.RawMessage("null")
+
+// A Message is one JSON-RPC message. Its slices point into what was parsed.
+type Message struct {
+	ID     json.RawMessage // nil when absent; "null" is an id
+	Method string
+	Params json.RawMessage // nil when absent or null
+	Result json.RawMessage
+	Error  json.RawMessage
+
+	// Fault says what is wrong with a message that is JSON, nil if nothing is.
+	// Reply is the answer to it; a message without an id may still be owed none.
+	Fault *jsonrpc.Error
+
+	hasMethod bool
+	fields    []member  // the members of Params
+	room      [6]member // where fields begins, so that most messages allocate nothing for it
+}
+
+// Reply reports whether m answers a request, well or badly. Nothing is owed to it.
+func (m *Message) Reply() bool { return !m.hasMethod && (m.Result != nil || m.Error != nil) }
+
+// Notification reports whether m has a method and no id: it gets no reply,
+// whatever is wrong with it.
+func (m *Message) Notification() bool { return m.hasMethod && m.ID == nil && m.Method != "" }
+
+// Param is the raw value of a member of params, nil when absent or null. Of two
+// with one name the last counts, as in encoding/json; case counts as well.
+func (m *Message) Param(key string) json.RawMessage {
+	for i := len(m.fields) - 1; i >= 0; i-- {
+		if m.fields[i].key == key {
+			if isNull(m.fields[i].value) {
+				return nil
+			}
+			return m.fields[i].value
+		}
+	}
+	return nil
+}
+
+// TextParam is the string under key in params, "" when absent.
+func (m *Message) TextParam(key string) (string, *jsonrpc.Error) {
+	raw := m.Param(key)
+	if raw == nil {
+		return "", nil
+	}
+	s, ok := Text(raw)
+	if !ok {
+		return "", InvalidParams("params." + key + " must be a string")
+	}
+	return s, nil
+}
+
+// DecodeParam unmarshals the member of params under key into v, if it is there.
+func (m *Message) DecodeParam(key string, v any) *jsonrpc.Error {
+	raw := m.Param(key)
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return InvalidParams("params." + key + ": " + err.Error())
+	}
+	return nil
+}
+
+// InvalidParams is the error -32602 with what is wrong with the params.
+func InvalidParams(what string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
+}
+
+// InvalidRequest is the error -32600 with what is wrong with the message.
+func InvalidRequest(what string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid request: " + what}
+}
+
+// ParseError is the error -32700 for an error of [Parse].
+func ParseError(err error) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}
+}
+
+// MethodNotFound is the error -32601.
+func MethodNotFound(method string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
+}
+
+// Parse reads one message or, with batch set, the messages of a batch. An error
+// means that raw is no JSON, or nests too deeply.
+func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
+	if err := checkText(raw); err != nil {
+		return nil, false, err
+	}
+	s := scanner{data: raw}
+	if batch = s.peek() == '['; batch {
+		err = s.batch(&msgs)
+	} else {
+		m := new(Message)
+		msgs = []*Message{m}
+		err = s.message(0, m)
+	}
+	if err == nil {
+		if s.space(); s.pos < len(raw) {
+			err = errSyntax
+		}
+	}
+	if err != nil {
+		return nil, batch, err
+	}
+	return msgs, batch, nil
+}
+
+func (s *scanner) batch(msgs *[]*Message) error {
+	return s.container(']', func() error {
+		m := new(Message)
+		*msgs = append(*msgs, m)
+		return s.message(1, m)
+	})
+}
+
+// message reads one message, which nested arrays enclose.
+func (s *scanner) message(nested int, m *Message) error {
+	if s.peek() != '{' {
+		m.Fault = InvalidRequest("a message must be a JSON object")
+		return s.skip(nested)
+	}
+	m.fields = m.room[:0]
+	err := s.container('}', func() error {
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		if key == "params" && s.peek() == '{' {
+			return s.params(nested+1, m)
+		}
+		value, err := s.value(nested + 1)
+		if err == nil {
+			m.set(key, value)
+		}
+		return err
+	})
+	if err == nil {
+		m.check()
+	}
+	return err
+}
+
+func (s *scanner) params(nested int, m *Message) error {
+	start := s.pos
+	m.fields = m.fields[:0]
+	err := s.object(nested, func(key string, value json.RawMessage) {
+		m.fields = append(m.fields, member{key, value})
+	})
+	m.Params = s.data[start:s.pos:s.pos]
+	return err
+}
+
+func (m *Message) set(key string, value json.RawMessage) {
+	switch key {
+	case "id":
+		m.ID = value
+	case "method":
+		m.hasMethod = true
+		m.Method, _ = Text(value) // check reports what is not a string, or is ""
+	case "params": // not an object: check reports it
+		m.fields, m.Params = m.fields[:0], nil
+		if !isNull(value) {
+			m.Params = value
+		}
+	case "result":
+		m.Result = value
+	case "error":
+		m.Error = value
+	}
+}
+
+// check finds what is wrong with a message that is a JSON object.
+func (m *Message) check() {
+	switch {
+	case m.ID != nil && !isID(m.ID):
+		m.ID = Null // what JSON-RPC asks for where the id cannot be used
+		m.Fault = InvalidRequest("id must be a string, a number or null")
+	case m.Reply():
+	case !m.hasMethod:
+		m.Fault = InvalidRequest("method is missing")
+	case m.Method == "":
+		m.Fault = InvalidRequest("method must be a string that is not empty")
+	case m.Params != nil && m.Params[0] != '{':
+		m.Fault = InvalidParams("params must be an object")
+	}
+}
+
+func isID(raw json.RawMessage) bool {
+	return raw[0] == '"' || raw[0] == '-' || isDigit(raw[0]) || isNull(raw)
+}
+
+// SameID reports whether two ids are one: the same bytes, or strings with the
+// same text however they are escaped.
+func SameID(a, b json.RawMessage) bool {
+	return IDKey(a) == IDKey(b)
+}
+
+// IDKey is a map key for an id. Strings and numbers never share one.
+func IDKey(raw json.RawMessage) string {
+	if s, ok := Text(raw); ok {
+		return `"` + s
+	}
+	return string(raw)
+}
+
+// Text is the value of a raw JSON string. It reports false for any other value.
+func Text(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	s, err := unquote(raw)
+	return s, err == nil
+}
