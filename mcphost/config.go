@@ -1,0 +1,194 @@
+package mcphost
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// NoTimeout as a time limit says that there is none. It must be said: a zero
+// limit means the default.
+const NoTimeout time.Duration = -1
+
+// A ServerConfig says how to reach a server: a [Stdio], [HTTP] or [SSE] value,
+// or what [InProcess] returns.
+type ServerConfig interface {
+	common() Common
+	transport() string
+	validate() error
+}
+
+// Transports, as [ServerStatus.Transport] has them.
+const (
+	TransportStdio = "stdio"
+	TransportHTTP  = "http"
+	TransportSSE   = "sse"
+	TransportSDK   = "sdk"
+)
+
+// Common is what all kinds of servers have. Its zero value means the defaults.
+type Common struct {
+	// ConnectTimeout bounds one attempt to connect, from starting the process
+	// or the request to the received tool list. Zero means
+	// [Options.ConnectTimeout].
+	ConnectTimeout time.Duration
+	// CallTimeout bounds one call, whatever progress it reports. Zero means
+	// [Options.CallTimeout]; [NoTimeout] means none.
+	CallTimeout time.Duration
+	// IdleTimeout bounds the time in which a call reports no progress. Zero
+	// means [Options.IdleTimeout]; [NoTimeout] means none.
+	IdleTimeout time.Duration
+	// ToolTimeouts are call limits of single tools, by their raw names. They win
+	// over CallTimeout.
+	ToolTimeouts map[string]time.Duration
+
+	// AlwaysLoad makes the start wait for the server's tools and keeps them out
+	// of deferral.
+	AlwaysLoad bool
+	// Required makes [Host.WaitFirstTurn] fail when the server is not connected by its end.
+	Required bool
+	// Disabled keeps the server from being connected until [Host.SetEnabled].
+	Disabled bool
+	// Source and Scope say where the configuration came from. They are passed
+	// through to the status. Source is empty or "sdk" for a server given in
+	// code; anything else counts as a settings file or a plugin for the waits of
+	// the first turn.
+	Source, Scope string
+
+	// MaxMessageBytes is the longest message that the server may send; longer
+	// ones fail the call that they answer and nothing else. Zero means
+	// [Options.MaxMessageBytes].
+	MaxMessageBytes int
+	// Roots are the roots that the server is told about. Nil means
+	// [Options.Roots].
+	Roots []string
+}
+
+func (c Common) common() Common { return c }
+
+// Stdio is a server that runs as a child process and speaks on its stdin and
+// stdout. It runs in a process group of its own; its stderr is drained always.
+type Stdio struct {
+	// Command is a program found on the child's PATH, or a path; a relative path
+	// and one beginning with "~/" are resolved. Args are passed as they are.
+	Command string
+	Args    []string
+	// Env is added to the parent's environment and wins over it. With CleanEnv
+	// the child gets Env alone.
+	Env      map[string]string
+	CleanEnv bool
+	// Dir is the working directory. Empty means [Options.Dir].
+	Dir string
+	Common
+}
+
+// HTTP is a server that speaks streamable HTTP at URL.
+type HTTP struct {
+	// URL is used verbatim. Redirects are followed within its origin only, and
+	// only such that repeat the request (307 and 308).
+	URL string
+	// Headers go with each request.
+	Headers map[string]string
+	// HTTPClient makes the requests; nil means a client of the host's own. Its
+	// Timeout and CheckRedirect are not used. The host does not close its idle
+	// connections.
+	HTTPClient *http.Client
+	// HeadersFunc, if set, is called before each connection and its headers win
+	// over Headers.
+	HeadersFunc HeadersFunc
+	// Auth authorizes requests (OAuth). It is not asked when Headers has an
+	// Authorization of its own.
+	Auth auth.OAuthHandler
+	Common
+}
+
+// SSE is a server that speaks the older HTTP+SSE transport at URL. Its fields
+// are those of [HTTP].
+type SSE struct {
+	URL         string
+	Headers     map[string]string
+	HTTPClient  *http.Client
+	HeadersFunc HeadersFunc
+	Auth        auth.OAuthHandler
+	Common
+}
+
+// InProcessServer is a server in this process. [InProcess] makes one; build it
+// as a literal to set the fields of Common.
+type InProcessServer struct {
+	Provider mcpserver.Provider
+	Common
+}
+
+// InProcess returns the configuration of a server in this process: an
+// *[mcpserver.Server] or what mcpserver.FromLibrary returns. It is called by
+// method, without JSON-RPC. One provider may serve any number of hosts.
+func InProcess(p mcpserver.Provider) ServerConfig { return InProcessServer{Provider: p} }
+
+func (Stdio) transport() string           { return TransportStdio }
+func (HTTP) transport() string            { return TransportHTTP }
+func (SSE) transport() string             { return TransportSSE }
+func (InProcessServer) transport() string { return TransportSDK }
+
+func (c Stdio) validate() error {
+	if c.Command == "" {
+		return fmt.Errorf("no command given")
+	}
+	return nil
+}
+
+func (c HTTP) validate() error { return validateURL(c.URL) }
+func (c SSE) validate() error  { return validateURL(c.URL) }
+
+func (c InProcessServer) validate() error {
+	if c.Provider == nil {
+		return fmt.Errorf("no server given")
+	}
+	return nil
+}
+
+func validateURL(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return fmt.Errorf("no URL given")
+	case err != nil:
+		return fmt.Errorf("the URL cannot be parsed") // err holds the URL, which may hold a password
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("the URL must begin with http:// or https:// and name a host")
+	}
+	return nil
+}
+
+// clone returns a copy that later changes by the caller do not reach.
+func clone(c ServerConfig) ServerConfig {
+	switch c := c.(type) {
+	case Stdio:
+		c.Args = slices.Clone(c.Args)
+		c.Env = maps.Clone(c.Env)
+		c.Common = c.Common.clone()
+		return c
+	case HTTP:
+		c.Headers = maps.Clone(c.Headers)
+		c.Common = c.Common.clone()
+		return c
+	case SSE:
+		c.Headers = maps.Clone(c.Headers)
+		c.Common = c.Common.clone()
+		return c
+	}
+	return c
+}
+
+func (c Common) clone() Common {
+	c.ToolTimeouts = maps.Clone(c.ToolTimeouts)
+	c.Roots = slices.Clone(c.Roots)
+	return c
+}

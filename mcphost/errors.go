@@ -1,0 +1,127 @@
+package mcphost
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrUnknownTool reports a call to a tool that no server has.
+	ErrUnknownTool = errors.New("mcphost: no such tool")
+	// ErrUnknownServer reports a name that is not among the servers.
+	ErrUnknownServer = errors.New("mcphost: no such server")
+	// ErrClosed reports that the host was closed.
+	ErrClosed = errors.New("mcphost: host closed")
+	// ErrDisabled reports that the server is switched off.
+	ErrDisabled = errors.New("server is disabled")
+	// ErrTimeout reports a limit in time that ran out. It is also a
+	// context.DeadlineExceeded.
+	ErrTimeout error = timeoutError{}
+	// ErrTooLarge reports a message above the size limit.
+	ErrTooLarge = errors.New("message is above the size limit")
+	// ErrConnectionLost reports that the connection broke before the call was
+	// answered. The tool may have run.
+	ErrConnectionLost = errors.New("connection lost before the call was answered; the tool may have run")
+)
+
+// Phases of connecting, as [ConnectError.Phase] has them.
+const (
+	PhaseConfig     = "config"     // the configuration cannot work
+	PhaseLookup     = "lookup"     // the program was not found
+	PhaseStart      = "start"      // the process or the request could not be started
+	PhaseInitialize = "initialize" // the handshake failed
+	PhaseList       = "list"       // the tool list could not be had
+	PhaseSession    = "session"    // the connection broke while in use
+)
+
+// A ConnectError is why a server could not be connected, or was lost. Secrets
+// of its configuration are masked in all its texts.
+type ConnectError struct {
+	Server    string
+	Transport string
+	Phase     string
+	// Command and Args, URL: what was tried.
+	Command string
+	Args    []string
+	URL     string
+	// Exited reports that the process ended, with ExitCode, or by Signal if
+	// that is not empty.
+	Exited   bool
+	ExitCode int
+	Signal   string
+	// Stderr is the end of what the process wrote there, NoiseHead the first
+	// lines on its stdout that were no messages.
+	Stderr    string
+	NoiseHead []string
+	// HTTPStatus and Body are of the response that was refused; 0 without one.
+	HTTPStatus int
+	Body       string
+	// NeedsAuth reports that the server demands a login.
+	NeedsAuth bool
+	// Transient reports that the same attempt may succeed later.
+	Transient bool
+	Elapsed   time.Duration
+	// Hint says what to do, if that is known.
+	Hint string
+	Err  error
+}
+
+// Error implements error.
+func (e *ConnectError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "connecting to MCP server %q", e.Server)
+	if e.Phase == PhaseSession {
+		b.Reset()
+		fmt.Fprintf(&b, "MCP server %q", e.Server)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// A CallError is a call that could not be made or was not answered. A tool that
+// ran and reports a failure is not a CallError but a result.
+type CallError struct {
+	Server, Tool string
+	// Code is that of the server's JSON-RPC error; 0 if Err is not one.
+	Code int64
+	// Sent reports that the request may have reached the tool.
+	Sent bool
+	Err  error
+}
+
+// Error implements error.
+func (e *CallError) Error() string {
+	return fmt.Sprintf("MCP server %q, tool %q: %v", e.Server, e.Tool, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// A NotReadyError lists the required servers that are not connected.
+type NotReadyError struct {
+	// Servers are their states at the end of the wait, sorted by name.
+	Servers []ServerStatus
+}
+
+// Error implements error.
+func (e *NotReadyError) Error() string {
+	var b strings.Builder
+	b.WriteString("mcphost: required MCP servers are not connected:")
+	for i, s := range e.Servers {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		fmt.Fprintf(&b, " %s is %s", s.Name, s.Status)
+		if s.Error != "" {
+			fmt.Fprintf(&b, " (%s)", s.Error)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package mcphost
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Defaults of [Options].
+const (
+	DefaultConnectTimeout  = 30 * time.Second
+	DefaultCallTimeout     = 10 * time.Minute
+	DefaultMaxMessageBytes = 64 << 20
+	DefaultNameLimit       = 64
+)
+
+// HeadersFunc computes headers for the requests to one server.
+type HeadersFunc func(ctx context.Context) (map[string]string, error)
+
+// Options configure a [Host]. The zero value, like a nil pointer, means the
+// defaults.
+type Options struct {
+	// Servers by name. The name is the SERVER of the tools' full names.
+	Servers map[string]ServerConfig
+
+	// Logger hears about what a caller does not: noise on stdout, retries, what
+	// servers log. Nil discards.
+	Logger *slog.Logger
+	// Dir is the directory that stdio servers start in and that they are told
+	// about as a root. Empty means the program's.
+	Dir string
+	// Env overlays the process environment when the host looks up its own
+	// settings (MCP_TIMEOUT, MCP_TOOL_TIMEOUT ...). It is not passed to servers.
+	Env map[string]string
+
+	// ConnectTimeout bounds each attempt to connect. Zero means MCP_TIMEOUT
+	// (milliseconds), else 30 s.
+	ConnectTimeout time.Duration
+	// CallTimeout bounds each call. Zero means MCP_TOOL_TIMEOUT (milliseconds),
+	// else 10 minutes; servers in this process have rules of their own, which
+	// this limit overrides when set. [NoTimeout] means none.
+	CallTimeout time.Duration
+	// IdleTimeout bounds the time in which a call reports no progress. Zero and
+	// [NoTimeout] mean no such limit.
+	IdleTimeout time.Duration
+	// CloseGrace is how long a child process has after its stdin was closed,
+	// and half of it again after it was asked to terminate, before it is
+	// killed. Zero means 2 s. See [Host.Close].
+	CloseGrace time.Duration
+	// MaxMessageBytes is the longest message taken from a server. Zero means
+	// 64 MiB, a negative number no limit.
+	MaxMessageBytes int
+	// NameLimit is the longest full name of a tool, in bytes. Longer ones end
+	// in a hash. Zero means 64; models accept 128 in definitions.
+	NameLimit int
+
+	// Client is how the host introduces itself. Nil means "tenon".
+	Client *mcp.Implementation
+	// Roots are paths or file: URIs that servers are told about. Nil means Dir;
+	// an empty slice means none, and then the capability is not declared.
+	Roots []string
+	// OnStderr is called with each line that a child process writes to stderr,
+	// one at a time for each server. Lines are dropped while it falls behind.
+	OnStderr func(server, line string)
+	// Elicit answers a server's question to the user. Nil means that the
+	// capability is not declared.
+	Elicit func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	// Sample answers a server's request for a model's answer. Nil means that
+	// the capability is not declared.
+	Sample func(ctx context.Context, server string, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error)
+	// OnResourceUpdated hears of changes of resources subscribed to.
+	OnResourceUpdated func(server, uri string)
+
+	// CacheDir switches the discovery cache on: the tool lists of HTTP and SSE
+	// servers are kept there, in files that only the user may read. Empty means
+	// that MCP_DISCOVERY_CACHE=1 decides, with a directory in the user's cache
+	// directory. See [Host.WaitFirstTurn] for what a cached list changes.
+	CacheDir string
+
+	// Wait are the typed forms of the environment variables that rule the wait
+	// for the first turn. They win over them.
+	Wait WaitOptions
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	for name, v := range map[string]time.Duration{"ConnectTimeout": opts.ConnectTimeout, "CloseGrace": opts.CloseGrace} {
+		if v < 0 {
+			return Options{}, fmt.Errorf("mcphost: %s is %v, want 0 or more", name, v)
+		}
+	}
+	if opts.NameLimit != 0 && (opts.NameLimit < 16 || opts.NameLimit > 128) {
+		return Options{}, fmt.Errorf("mcphost: NameLimit is %d, want 16 to 128", opts.NameLimit)
+	}
+	opts.Env = maps.Clone(opts.Env)
+	opts.Roots = slices.Clone(opts.Roots)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Client == nil {
+		opts.Client = &mcp.Implementation{Name: "tenon", Title: "Tenon", Version: "0.1.0"}
+	}
+	if opts.MaxMessageBytes == 0 {
+		opts.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if opts.NameLimit == 0 {
+		opts.NameLimit = DefaultNameLimit
+	}
+	if opts.CloseGrace == 0 {
+		opts.CloseGrace = 2 * time.Second
+	}
+	if opts.ConnectTimeout == 0 {
+		opts.ConnectTimeout = opts.envMillis("MCP_TIMEOUT", DefaultConnectTimeout)
+	}
+	if opts.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return Options{}, fmt.Errorf("mcphost: finding the working directory: %w", err)
+		}
+		opts.Dir = dir
+	}
+	return opts, nil
+}
+
+// lookupEnv looks a variable up in the overlay, then in the process environment.
+func (o *Options) lookupEnv(key string) (string, bool) {
+	if v, ok := o.Env[key]; ok {
+		return v, true
+	}
+	return os.LookupEnv(key)
+}
+
+// envMillis reads a number of milliseconds. What is not a positive number counts as
+// unset, with a warning.
+func (o *Options) envMillis(key string, unset time.Duration) time.Duration {
+	v, ok := o.lookupEnv(key)
+	if !ok || v == "" {
+		return unset
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n <= 0 || n > int64(24*365*time.Hour/time.Millisecond) {
+		o.Logger.Warn("environment variable ignored: not a number of milliseconds", "name", key)
+		return unset
+	}
+	return time.Duration(n) * time.Millisecond
+}

@@ -1,0 +1,56 @@
+package mcphost
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A Tool is a tool of a connected server. It must not be modified.
+type Tool struct {
+	// FullName is mcp__SERVER__TOOL in at most [Options.NameLimit] bytes;
+	// LongName is the same without that limit.
+	FullName, LongName string
+	// Server is the server's name in the configuration, Name the tool's own.
+	Server, Name       string
+	Title, Description string
+	// InputSchema is as the server sent it. OutputSchema is nil without one.
+	InputSchema, OutputSchema json.RawMessage
+	Annotations               *mcp.ToolAnnotations
+	Icons                     []mcp.Icon
+	Meta                      mcp.Meta
+
+	// ReadOnly and Idempotent are the server's hints.
+	ReadOnly, Idempotent bool
+	// AlwaysLoad keeps the tool out of deferral: the tool's own wish, else the
+	// server configuration's.
+	AlwaysLoad bool
+	// MaxResultSize is the tool's declared result limit in characters; 0 without one.
+	MaxResultSize int
+	// SearchHint is text that a tool search looks at, too.
+	SearchHint string
+}
+
+// CallOptions are options of one call. Nil means the defaults.
+type CallOptions struct {
+	// ToolUseID is the model's id of the call. It goes to the server in _meta
+	// as claudecode/toolUseId.
+	ToolUseID string
+	// Meta goes to the server as _meta.
+	Meta mcp.Meta
+	// OnProgress hears the progress that the server reports, in order, from one
+	// goroutine; it is not called after the call returned.
+	OnProgress func(Progress)
+	// Timeout bounds the call, once the server is connected. Zero means the
+	// limits of the configuration; [NoTimeout] means none.
+	Timeout time.Duration
+	// Headers go with the request of this call, over HTTP.
+	Headers map[string]string
+}
+
+// Progress is what a server reports while it works on a call.
+type Progress struct {
+	Progress, Total float64 // Total is 0 when unknown
+	Message         string
+}
