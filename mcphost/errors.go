@@ -1,6 +1,7 @@
 package mcphost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,3 +126,10 @@ func (e *NotReadyError) Error() string {
 	}
 	return b.String()
 }
+
+// timeoutError is the type of ErrTimeout. Like net.Error's, it says Timeout.
+type timeoutError struct{}
+
+func (timeoutError) Error() string        { return "timed out" }
+func (timeoutError) Timeout() bool        { return true }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
