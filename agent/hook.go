@@ -1,0 +1,262 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// DefaultHookTimeout is how long a hook may take, unless its Timeout says otherwise.
+const DefaultHookTimeout = time.Minute
+
+// Hooks are functions that a run calls at fixed points. All hooks of one event that match run at
+// the same time; their outputs are merged in the order of the list: a denial beats a question, a
+// question beats an approval, the last changed input or output stands, contexts are joined.
+type Hooks struct {
+	// PreToolUse is called before a tool call is decided on.
+	PreToolUse []Hook[PreToolUse, PreToolUseOutput]
+	// PostToolUse is called after a tool call that succeeded, before the model reads its result.
+	PostToolUse []Hook[PostToolUse, PostToolUseOutput]
+	// PostToolUseFailure is called after a tool call that failed.
+	PostToolUseFailure []Hook[PostToolUseFailure, HookOutput]
+	// PostToolBatch is called when all calls of one response are answered.
+	PostToolBatch []Hook[PostToolBatch, HookOutput]
+	// PermissionRequest is called before anyone is asked about a call.
+	PermissionRequest []Hook[PermissionRequest, PermissionRequestOutput]
+	// UserPromptSubmit is called with each input before the model sees it.
+	UserPromptSubmit []Hook[UserPromptSubmit, PromptOutput]
+	// Stop is called when the model has answered.
+	Stop []Hook[Stop, StopOutput]
+	// SessionStart is called before the first turn, SessionEnd when the session closes.
+	SessionStart []Hook[SessionStart, HookOutput]
+	SessionEnd   []Hook[SessionEnd, HookOutput]
+}
+
+// A Hook is a function for one event.
+type Hook[In, Out any] struct {
+	// Matcher is a regular expression that has to match the whole of the tool's full name; events
+	// without a tool ignore it. Empty or "*" matches every tool.
+	Matcher string
+	// Timeout is how long the hook may take. Zero means [DefaultHookTimeout]. A hook that runs out
+	// of time has failed, and one on PreToolUse or PermissionRequest that does blocks the call.
+	Timeout time.Duration
+	// FailClosed says that an error or a panic of the hook blocks what it guards: the tool call, the
+	// question, the prompt. Otherwise it is reported in an "informational" message, and the run goes on.
+	FailClosed bool
+	// Func is the hook. A nil output means nothing to say.
+	Func func(ctx context.Context, in *In) (*Out, error)
+}
+
+// HookInput is what every hook is told.
+type HookInput struct {
+	SessionID      string          `json:"session_id"`
+	CWD            string          `json:"cwd"`
+	PermissionMode permission.Mode `json:"permission_mode,omitempty"`
+	HookEventName  string          `json:"hook_event_name"`
+}
+
+// HookOutput is what every hook can say.
+type HookOutput struct {
+	// Stop ends the turn after this event, StopReason says why.
+	Stop       bool
+	StopReason string
+	// SystemMessage is shown to the user in an "informational" message.
+	SystemMessage string
+	// AdditionalContext is text that the model reads next.
+	AdditionalContext string
+}
+
+// ToolHookInput is what a hook is told about a tool call.
+type ToolHookInput struct {
+	HookInput
+	ToolName  string          `json:"tool_name"`
+	ToolUseID string          `json:"tool_use_id"`
+	ToolInput json.RawMessage `json:"tool_input"`
+}
+
+// PreToolUse is the input of the hooks that run before a tool call.
+type PreToolUse struct{ ToolHookInput }
+
+// PreToolUseOutput is what they can say.
+type PreToolUseOutput struct {
+	HookOutput
+	// Decision is permission.Allow, Deny or Ask. Empty decides nothing. Rules that deny and rules
+	// that ask stand above Allow.
+	Decision permission.Behavior
+	// Reason is what the model reads about a denied call.
+	Reason string
+	// UpdatedInput replaces the arguments. Nil leaves them as they are.
+	UpdatedInput json.RawMessage
+}
+
+// PostToolUse is the input of the hooks that run after a tool call that succeeded.
+type PostToolUse struct {
+	ToolHookInput
+	// ToolResponse is the tool's own result.
+	ToolResponse json.RawMessage `json:"tool_response"`
+	DurationMS   int64           `json:"duration_ms"`
+}
+
+// PostToolUseOutput is what they can say.
+type PostToolUseOutput struct {
+	HookOutput
+	// Feedback is text that the model reads beside the result. Empty adds nothing.
+	Feedback string
+	// UpdatedOutput replaces what the model reads. Nil leaves it as it is.
+	UpdatedOutput Content
+}
+
+// PostToolUseFailure is the input of the hooks that run after a tool call that failed.
+type PostToolUseFailure struct {
+	ToolHookInput
+	// Error is what the model reads.
+	Error string `json:"error"`
+	// IsInterrupt is set when the call was stopped and did not fail by itself.
+	IsInterrupt bool `json:"is_interrupt"`
+}
+
+// PostToolBatch is the input of the hooks that run when all calls of one response are answered.
+type PostToolBatch struct {
+	HookInput
+	ToolCalls []BatchCall `json:"tool_calls"`
+}
+
+// A BatchCall is one call in a [PostToolBatch].
+type BatchCall struct {
+	ToolName     string          `json:"tool_name"`
+	ToolUseID    string          `json:"tool_use_id"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolResponse json.RawMessage `json:"tool_response,omitempty"`
+}
+
+// PermissionRequest is the input of the hooks that run before anyone is asked about a call.
+type PermissionRequest struct{ ToolHookInput }
+
+// PermissionRequestOutput is what they can say.
+type PermissionRequestOutput struct {
+	HookOutput
+	// Verdict answers in place of whoever would be asked. Nil leaves the question open.
+	Verdict *Verdict
+}
+
+// UserPromptSubmit is the input of the hooks that run before the model sees an input.
+type UserPromptSubmit struct {
+	HookInput
+	// Prompt is the input's text.
+	Prompt string `json:"prompt"`
+}
+
+// PromptOutput is what they can say.
+type PromptOutput struct {
+	HookOutput
+	// Block keeps the input from the model; Reason is shown to the user.
+	Block  bool
+	Reason string
+}
+
+// Stop is the input of the hooks that run when the model has answered.
+type Stop struct {
+	HookInput
+	// StopHookActive is set when the model goes on because an earlier Stop hook made it.
+	StopHookActive bool `json:"stop_hook_active"`
+	// LastAssistantMessage is the answer's text.
+	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
+}
+
+// StopOutput is what they can say.
+type StopOutput struct {
+	HookOutput
+	// Block makes the model go on; Reason tells it why.
+	Block  bool
+	Reason string
+}
+
+// SessionStart is the input of the hooks that run before the first turn.
+type SessionStart struct {
+	HookInput
+	// Source is "startup" or "resume".
+	Source string `json:"source"`
+	Model  string `json:"model,omitempty"`
+}
+
+// SessionEnd is the input of the hooks that run when the session closes.
+type SessionEnd struct {
+	HookInput
+	// Reason is "other" for a session that was closed.
+	Reason string `json:"reason"`
+}
+
+// MatchTool reports whether a hook's Matcher matches a tool's full name. A pattern that is no
+// regular expression matches nothing; Open refuses it.
+func MatchTool(matcher, tool string) bool {
+	if matcher == "" || matcher == "*" {
+		return true
+	}
+	re, err := compileMatcher(matcher)
+	return err == nil && re.MatchString(tool)
+}
+
+func compileMatcher(matcher string) (*regexp.Regexp, error) {
+	return regexp.Compile(`^(?:` + matcher + `)$`)
+}
+
+func (h *Hooks) clone() *Hooks {
+	if h == nil {
+		return nil
+	}
+	return &Hooks{
+		PreToolUse:         slices.Clone(h.PreToolUse),
+		PostToolUse:        slices.Clone(h.PostToolUse),
+		PostToolUseFailure: slices.Clone(h.PostToolUseFailure),
+		PostToolBatch:      slices.Clone(h.PostToolBatch),
+		PermissionRequest:  slices.Clone(h.PermissionRequest),
+		UserPromptSubmit:   slices.Clone(h.UserPromptSubmit),
+		Stop:               slices.Clone(h.Stop),
+		SessionStart:       slices.Clone(h.SessionStart),
+		SessionEnd:         slices.Clone(h.SessionEnd),
+	}
+}
+
+// check reports the first hook that cannot be called.
+func (h *Hooks) check() error {
+	if h == nil {
+		return nil
+	}
+	for _, err := range []error{
+		checkHooks("PreToolUse", h.PreToolUse),
+		checkHooks("PostToolUse", h.PostToolUse),
+		checkHooks("PostToolUseFailure", h.PostToolUseFailure),
+		checkHooks("PostToolBatch", h.PostToolBatch),
+		checkHooks("PermissionRequest", h.PermissionRequest),
+		checkHooks("UserPromptSubmit", h.UserPromptSubmit),
+		checkHooks("Stop", h.Stop),
+		checkHooks("SessionStart", h.SessionStart),
+		checkHooks("SessionEnd", h.SessionEnd),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkHooks[In, Out any](event string, hooks []Hook[In, Out]) error {
+	for i, h := range hooks {
+		field := fmt.Sprintf("Hooks.%s[%d]", event, i)
+		if h.Func == nil {
+			return &OptionError{field + ".Func", "is nil", "set a function"}
+		}
+		if h.Timeout < 0 {
+			return &OptionError{field + ".Timeout", fmt.Sprintf("is %v", h.Timeout), "set a positive duration, or 0 for the default"}
+		}
+		if _, err := compileMatcher(h.Matcher); err != nil && h.Matcher != "*" {
+			return &OptionError{field + ".Matcher", fmt.Sprintf("is no regular expression (%v)", err), `set one, or "" to match every tool`}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// DefaultMaxToolConcurrency is how many tool calls of one turn run at once, unless Options.MaxToolConcurrency says otherwise.
+const DefaultMaxToolConcurrency = 32
+
+// Options configures a run. The zero value, like a nil pointer, means the defaults. The run keeps
+// its own copy: later changes have no effect on it.
+type Options struct {
+	// Model is the model's ID. Empty means the engine's default.
+	Model string
+	// FallbackModel takes over for the rest of a session when Model is overloaded. It must differ
+	// from Model. Empty means none.
+	FallbackModel string
+	// SystemPrompt is the system prompt. Empty means none on the native engine.
+	SystemPrompt string
+	// AppendSystemPrompt is added after SystemPrompt. Empty adds nothing.
+	AppendSystemPrompt string
+	// MaxTurns is how many times the model may be asked in one turn of the conversation; then the
+	// turn ends with [SubtypeErrorMaxTurns]. Zero means no limit; it must not be negative.
+	MaxTurns int
+	// MaxTokens is the most tokens that the model may write in one response. Zero means the
+	// engine's default for the model; it must not be negative.
+	MaxTokens int
+	// MaxBudgetUSD ends the session's turns with [SubtypeErrorMaxBudget] once the estimated cost in
+	// US dollars has reached it. Zero means no limit; it must not be negative. With a limit, a model
+	// without a known price is an error at Open.
+	MaxBudgetUSD float64
+	// Thinking is how the model thinks before it answers. Nil leaves it to the engine and the model.
+	Thinking *Thinking
+	// Effort is how much work the model puts into an answer: "low", "medium", "high", "xhigh" or
+	// "max", as far as the model knows them. Empty leaves it to the model.
+	Effort string
+
+	// MCPServers are the session's servers by the key that names their tools: mcp__KEY__TOOL.
+	MCPServers map[string]mcphost.ServerConfig
+	// Host adds the servers of a host that was started beforehand. Any number of runs may share it;
+	// it is not closed. Its servers are not waited for. Where a tool's name is in both, MCPServers wins.
+	Host *mcphost.Host
+	// AllowedTools are rules for tools that run without a question: a full name, mcp__KEY or mcp__KEY__*.
+	AllowedTools []string
+	// DisallowedTools are rules for tools that the model does not get to see.
+	DisallowedTools []string
+	// AskTools are rules for tools that are asked about whatever AllowedTools says.
+	AskTools []string
+	// PermissionMode is the stance towards calls that no rule settles. Empty means permission.ModeDefault.
+	PermissionMode permission.Mode
+	// CanUseTool is asked about calls that nothing else settles. Nil means that they are denied.
+	CanUseTool CanUseToolFunc
+	// PermissionPromptTool is the full name of an MCP tool that is asked in place of CanUseTool. It
+	// is hidden from the model. Empty means none; it excludes CanUseTool.
+	PermissionPromptTool string
+	// MaxToolConcurrency is how many tool calls of one turn run at once. Zero means
+	// [DefaultMaxToolConcurrency]; it must not be negative. Only tools that are read-only, or declare
+	// that they can, run together with others.
+	MaxToolConcurrency int
+	// Hooks are functions called at fixed points of a run. Nil means none.
+	Hooks *Hooks
+
+	// OutputSchema is a JSON Schema with the root type "object" that the answer has to match; the
+	// answer is then in [Result.StructuredOutput]. Nil means free text.
+	OutputSchema json.RawMessage
+	// IncludePartialMessages adds a *StreamEvent for each event of the model's stream.
+	IncludePartialMessages bool
+
+	// Env is laid over the process environment for this run alone: ANTHROPIC_API_KEY,
+	// MCP_TIMEOUT and so on. It does not reach the servers' processes.
+	Env map[string]string
+	// Dir is the session's directory. Empty means the process's.
+	Dir string
+	// SessionID is a UUID for the session. Empty means a new one.
+	SessionID string
+	// Logger gets what is worth knowing for whoever operates the program. Nil means that nothing is logged.
+	Logger *slog.Logger
+	// Stderr gets each line that a stdio server writes to its standard error. It is called from several goroutines. Nil means none.
+	Stderr func(server, line string)
+	// ConfigProblems are configuration entries that were left out before; they are shown in [SystemInit.MCPServerErrors].
+	ConfigProblems []MCPServerError
+}
+
+// Thinking is how a model thinks before it answers.
+type Thinking struct {
+	// Type is "adaptive" (the model decides), "enabled" (with BudgetTokens) or "disabled".
+	Type string
+	// BudgetTokens is the most tokens for thinking, with Type "enabled": at least 1024.
+	BudgetTokens int
+	// Display is "summarized" or "omitted". Empty leaves it to the model.
+	Display string
+}
+
+// withDefaults returns a checked and completed copy. Each error is an *OptionError.
+func (o *Options) withDefaults() (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o // ours from here on: later changes by the caller have no effect
+	}
+	if err := opts.check(); err != nil {
+		return Options{}, err
+	}
+	if opts.SessionID == "" {
+		opts.SessionID = uuid.NewString()
+	}
+	if opts.MaxToolConcurrency == 0 {
+		opts.MaxToolConcurrency = DefaultMaxToolConcurrency
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Thinking != nil {
+		thinking := *opts.Thinking
+		opts.Thinking = &thinking
+	}
+	opts.MCPServers = maps.Clone(opts.MCPServers)
+	opts.Env = maps.Clone(opts.Env)
+	opts.AllowedTools = slices.Clone(opts.AllowedTools)
+	opts.DisallowedTools = slices.Clone(opts.DisallowedTools)
+	opts.AskTools = slices.Clone(opts.AskTools)
+	opts.ConfigProblems = slices.Clone(opts.ConfigProblems)
+	opts.OutputSchema = slices.Clone(opts.OutputSchema)
+	opts.Hooks = opts.Hooks.clone()
+	return opts, nil
+}
+
+func (o *Options) check() error {
+	for _, n := range []struct {
+		field string
+		value int
+	}{{"MaxTurns", o.MaxTurns}, {"MaxTokens", o.MaxTokens}, {"MaxToolConcurrency", o.MaxToolConcurrency}} {
+		if n.value < 0 {
+			return &OptionError{n.field, fmt.Sprintf("is %d", n.value), "set a positive number, or 0 for the default"}
+		}
+	}
+	if o.MaxBudgetUSD < 0 || math.IsNaN(o.MaxBudgetUSD) || math.IsInf(o.MaxBudgetUSD, 0) {
+		return &OptionError{"MaxBudgetUSD", fmt.Sprintf("is %v", o.MaxBudgetUSD), "set a positive amount, or 0 for no limit"}
+	}
+	if o.FallbackModel != "" && o.FallbackModel == o.Model {
+		return &OptionError{"FallbackModel", fmt.Sprintf("is %q like Model", o.FallbackModel), "name another model, or none"}
+	}
+	if err := o.checkTools(); err != nil {
+		return err
+	}
+	if err := o.checkModel(); err != nil {
+		return err
+	}
+	if o.SessionID != "" {
+		if _, err := uuid.Parse(o.SessionID); err != nil {
+			return &OptionError{"SessionID", fmt.Sprintf("is %q", o.SessionID), "set a UUID, or leave it empty for a new one"}
+		}
+	}
+	return nil
+}
+
+var effort = regexp.MustCompile(`^(low|medium|high|xhigh|max)?$`)
+
+// checkModel checks what shapes the model's answers.
+func (o *Options) checkModel() error {
+	if !effort.MatchString(o.Effort) {
+		return &OptionError{"Effort", fmt.Sprintf("is %q", o.Effort), `set "low", "medium", "high", "xhigh", "max" or nothing`}
+	}
+	if t := o.Thinking; t != nil {
+		switch {
+		case t.Type != "adaptive" && t.Type != "enabled" && t.Type != "disabled":
+			return &OptionError{"Thinking.Type", fmt.Sprintf("is %q", t.Type), `set "adaptive", "enabled" or "disabled"`}
+		case t.Type == "enabled" && t.BudgetTokens < 1024:
+			return &OptionError{"Thinking.BudgetTokens", fmt.Sprintf("is %d", t.BudgetTokens), "set at least 1024"}
+		case t.Type != "enabled" && t.BudgetTokens != 0:
+			return &OptionError{"Thinking.BudgetTokens", fmt.Sprintf("is %d", t.BudgetTokens), `set it with Type "enabled" only`}
+		case t.Display != "" && t.Display != "summarized" && t.Display != "omitted":
+			return &OptionError{"Thinking.Display", fmt.Sprintf("is %q", t.Display), `set "summarized", "omitted" or nothing`}
+		}
+	}
+	if o.OutputSchema != nil {
+		var schema struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(o.OutputSchema, &schema); err != nil {
+			return &OptionError{"OutputSchema", fmt.Sprintf("is no JSON Schema (%v)", err), `set a JSON object with "type": "object"`}
+		}
+		if schema.Type != "object" {
+			return &OptionError{"OutputSchema", fmt.Sprintf("has the root type %q", schema.Type), `set "type": "object"`}
+		}
+	}
+	return nil
+}
+
+// checkTools checks what concerns servers and permission.
+func (o *Options) checkTools() error {
+	if _, err := permission.ParseMode(string(o.PermissionMode)); err != nil {
+		return &OptionError{"PermissionMode", fmt.Sprintf("is %q", o.PermissionMode), "set one of the permission.Mode constants"}
+	}
+	if o.PermissionPromptTool != "" && o.CanUseTool != nil {
+		return &OptionError{"PermissionPromptTool", "is set together with CanUseTool", "set only one of them"}
+	}
+	if o.PermissionPromptTool != "" && !strings.HasPrefix(o.PermissionPromptTool, "mcp__") {
+		return &OptionError{"PermissionPromptTool", fmt.Sprintf("is %q", o.PermissionPromptTool), "set the full name of an MCP tool: mcp__SERVER__TOOL"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
+		if o.MCPServers[name] == nil {
+			return &OptionError{fmt.Sprintf("MCPServers[%q]", name), "is nil", "set mcphost.Stdio, mcphost.HTTP, mcphost.SSE or mcphost.InProcess"}
+		}
+	}
+	return o.Hooks.check()
+}
