@@ -1,0 +1,176 @@
+package permission
+
+import (
+	"fmt"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+)
+
+// A Request is a call to decide.
+type Request struct {
+	// Tool is the full name, as the model wrote it: mcp__stock__lookup. Where a host had to shorten
+	// the name, rules match the short and the whole one.
+	Tool string
+	// Server is the registration key of the tool's server, not normalised; empty for a tool that is not MCP.
+	Server string
+	// ToolName is the tool's own name on its server.
+	ToolName string
+	// ReadOnly is the tool's readOnlyHint.
+	ReadOnly bool
+	// Hook is the verdict of the hooks that ran before; empty when none had one.
+	Hook Behavior
+	// HookReason is what the hook said; it becomes the message when the hook denies.
+	HookReason string
+}
+
+// A Reason is the step of a decision that settled it.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonRule is a rule of [Options].
+	ReasonRule Reason = "rule"
+	// ReasonPolicy is the server's own policy for the tool.
+	ReasonPolicy Reason = "policy"
+	// ReasonHook is the verdict of a hook.
+	ReasonHook Reason = "hook"
+	// ReasonMode is the mode.
+	ReasonMode Reason = "mode"
+	// ReasonUnsettled is none of them: nothing allows the call.
+	ReasonUnsettled Reason = "unsettled"
+)
+
+// A Decision is what to do with a call.
+type Decision struct {
+	// Behavior is Allow, Deny, or Ask: ask whoever can answer; when there is nobody, deny with Message.
+	Behavior Behavior
+	// Reason says which step decided.
+	Reason Reason
+	// Rule is the rule that decided, as it was given; empty if none did.
+	Rule string
+	// Message is what the model and the caller read when the call does not run. It names the tool
+	// and allowedTools. Empty when Behavior is Allow.
+	Message string
+}
+
+// Decide decides one call, in this order; the first step that settles it wins:
+//
+//  1. a deny rule, or the server's policy always_deny: denied, whatever else holds;
+//  2. a hook that denies: denied with the hook's reason;
+//  3. plan mode and a tool that is not read-only: denied, allowed or not;
+//  4. an ask rule, or always_ask: asked, in bypassPermissions too and whatever a hook allows;
+//  5. a hook that asks or allows;
+//  6. bypassPermissions: allowed;
+//  7. an allow rule, or always_allow: allowed;
+//  8. nothing: asked. No mode but bypassPermissions, and no hint of the tool, grants it by itself.
+//
+// Where it comes to asking, dontAsk denies. In auto mode the one who is asked is a classifier.
+func (p *Policy) Decide(c Request) Decision {
+	if d, ok := p.denied(c); ok {
+		return d
+	}
+	mode := p.Mode()
+	if c.Hook == Deny {
+		return Decision{Behavior: Deny, Reason: ReasonHook, Message: hookMessage(c)}
+	}
+	if mode == ModePlan && !c.ReadOnly {
+		return Decision{Behavior: Deny, Reason: ReasonMode, Message: fmt.Sprintf(
+			"Cannot call %s while in plan mode. Only read-only tools may run in it, and allowedTools does not change that.", c.Tool)}
+	}
+	policy := p.toolPolicy(c)
+	if r, ok := p.match(Ask, c); ok || policy == AlwaysAsk {
+		reason := ReasonPolicy
+		if ok {
+			reason = ReasonRule
+		}
+		return p.ask(Decision{Reason: reason, Rule: r.text, Message: askMessage(c, r.text)}, c)
+	}
+	switch c.Hook {
+	case Allow:
+		return Decision{Behavior: Allow, Reason: ReasonHook}
+	case "":
+	default: // ask, and whatever else a hook may have said: never run unasked
+		return p.ask(Decision{Reason: ReasonHook, Message: hookMessage(c)}, c)
+	}
+	if mode == ModeBypassPermissions {
+		return Decision{Behavior: Allow, Reason: ReasonMode}
+	}
+	if r, ok := p.match(Allow, c); ok {
+		return Decision{Behavior: Allow, Reason: ReasonRule, Rule: r.text}
+	}
+	if policy == AlwaysAllow {
+		return Decision{Behavior: Allow, Reason: ReasonPolicy}
+	}
+	return p.ask(Decision{Reason: ReasonUnsettled, Message: unsettledMessage(mode, c)}, c)
+}
+
+// Hidden reports whether a tool is to be kept from the model's list: a deny rule or its server's
+// policy denies it. Only the fields Tool, Server and ToolName of c count.
+func (p *Policy) Hidden(c Request) bool {
+	_, hidden := p.denied(c)
+	return hidden
+}
+
+// denied is the first step of a decision.
+func (p *Policy) denied(c Request) (Decision, bool) {
+	if r, ok := p.match(Deny, c); ok {
+		return Decision{Behavior: Deny, Reason: ReasonRule, Rule: r.text, Message: fmt.Sprintf(
+			"No such tool available: %s. The rule %q in disallowedTools denies it, and allowedTools does not override that.", c.Tool, r.text)}, true
+	}
+	if p.toolPolicy(c) == AlwaysDeny {
+		return Decision{Behavior: Deny, Reason: ReasonPolicy, Message: fmt.Sprintf(
+			"No such tool available: %s. Its server's configuration sets always_deny for it, and allowedTools does not override that.", c.Tool)}, true
+	}
+	return Decision{}, false
+}
+
+// ask finishes a decision that comes to asking.
+func (p *Policy) ask(d Decision, c Request) Decision {
+	d.Behavior = Ask
+	if p.Mode() == ModeDontAsk {
+		d.Behavior = Deny
+		guidance := "Only what allowedTools names runs in it" + suggestion(c) + ". Go on by other means, or say what you could not do."
+		switch d.Reason {
+		case ReasonUnsettled:
+			d.Reason = ReasonMode
+		default:
+			guidance = "The call would have to be asked about, which allowedTools does not change. Go on by other means, or say what you could not do."
+		}
+		d.Message = fmt.Sprintf("Permission to use %s has been denied because this run is in don't ask mode. %s", c.Tool, guidance)
+	}
+	return d
+}
+
+func hookMessage(c Request) string {
+	switch {
+	case c.HookReason != "":
+		return c.HookReason
+	case c.Hook == Deny:
+		return fmt.Sprintf("A hook denied the call of %s, and allowedTools does not override that.", c.Tool)
+	}
+	return fmt.Sprintf("A hook wants the call of %s to be confirmed, which allowedTools does not change, and it has not been.", c.Tool)
+}
+
+func askMessage(c Request, rule string) string {
+	why := "its server's configuration sets always_ask for it"
+	if rule != "" {
+		why = fmt.Sprintf("the rule %q asks about it each time", rule)
+	}
+	return fmt.Sprintf("Claude requested permissions to use %s, but you haven't granted it yet: %s, whatever allowedTools says.", c.Tool, why)
+}
+
+func unsettledMessage(mode Mode, c Request) string {
+	s := fmt.Sprintf("Claude requested permissions to use %s, but you haven't granted it yet.", c.Tool)
+	if mode == ModeAuto {
+		s += " Auto mode leaves this to a classifier, and none has approved it."
+	}
+	return s + " The program that runs this agent can allow it with allowedTools" + suggestion(c) + "."
+}
+
+// suggestion is the rules that would allow the call, as an apposition to allowedTools.
+func suggestion(c Request) string {
+	if c.Server == "" {
+		return fmt.Sprintf(": %q", c.Tool)
+	}
+	return fmt.Sprintf(": %q, or %q for the whole server", c.Tool, toolname.Server(c.Server)+"__*")
+}

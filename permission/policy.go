@@ -1,0 +1,157 @@
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Options are what a [Policy] is made of. The zero value, like a nil pointer, denies nothing and
+// allows nothing: every call is asked about.
+type Options struct {
+	// Allow, Deny and Ask are rules, each in one of the forms that [ParseRule] reads.
+	Allow, Deny, Ask []string
+	// Mode is the stance towards what no rule settles. Empty means [ModeDefault].
+	Mode Mode
+	// Tools are per-tool policies: registration key of the server, then the tool's own name.
+	Tools map[string]map[string]ToolPolicy
+}
+
+// A Problem is a rule, mode, policy or update that cannot do what it says.
+type Problem struct {
+	// Rule is the text at fault, as it was given.
+	Rule string
+	// Behavior is the list that it stood in; empty for a mode, a policy or an update.
+	Behavior Behavior
+	// Message says what is wrong.
+	Message string
+	// Instead says what to write; empty if there is nothing to suggest.
+	Instead string
+}
+
+// String is the problem in one line.
+func (p Problem) String() string {
+	s := fmt.Sprintf("%q: %s", p.Rule, p.Message)
+	if p.Behavior != "" {
+		s = fmt.Sprintf("%s rule %s", p.Behavior, s)
+	}
+	if p.Instead != "" {
+		s += "; write " + p.Instead
+	}
+	return s
+}
+
+// A Policy decides calls. It is immutable and safe for concurrent use; a nil Policy is that of nil [Options].
+type Policy struct {
+	mode  Mode
+	rules []Rule // in the order given: deny, ask, allow of the options, then those of updates
+	tools map[string]map[string]ToolPolicy
+}
+
+// NewPolicy makes a policy. What is faulty is reported and left out, and the rest holds; a faulty
+// mode becomes [ModeDefault] and a faulty per-tool policy [AlwaysAsk], so that a fault never
+// lets a call through.
+func NewPolicy(o *Options) (*Policy, []Problem) {
+	if o == nil {
+		o = &Options{}
+	}
+	var problems []Problem
+	p := &Policy{mode: ModeDefault, tools: make(map[string]map[string]ToolPolicy, len(o.Tools))}
+	if m, err := ParseMode(string(o.Mode)); err != nil {
+		problems = append(problems, Problem{Rule: string(o.Mode), Message: "unknown mode; the run is in default mode", Instead: modeList})
+	} else {
+		p.mode = m
+	}
+	for _, list := range []struct {
+		behavior Behavior
+		rules    []string
+	}{{Deny, o.Deny}, {Ask, o.Ask}, {Allow, o.Allow}} {
+		for _, text := range list.rules {
+			r, problem := parseReported(text, list.behavior)
+			if problem != nil {
+				problems = append(problems, *problem)
+			}
+			if r.text != "" {
+				p.rules = append(p.rules, r)
+			}
+		}
+	}
+	for _, server := range slices.Sorted(maps.Keys(o.Tools)) {
+		p.tools[server] = maps.Clone(o.Tools[server])
+		for _, tool := range slices.Sorted(maps.Keys(p.tools[server])) {
+			switch v := p.tools[server][tool]; v {
+			case AlwaysAllow, AlwaysAsk, AlwaysDeny:
+			default:
+				p.tools[server][tool] = AlwaysAsk
+				problems = append(problems, Problem{
+					Rule:    string(v),
+					Message: fmt.Sprintf("unknown permission policy for tool %q of server %q; each call is asked about", tool, server),
+					Instead: "always_allow, always_ask or always_deny",
+				})
+			}
+		}
+	}
+	return p, problems
+}
+
+// parseReported parses a rule; the rule is zero when it is left out.
+func parseReported(text string, b Behavior) (Rule, *Problem) {
+	r, err := ParseRule(text, b)
+	if err != nil {
+		p := &Problem{Rule: text, Behavior: b, Message: err.Error()}
+		if re := (*RuleError)(nil); errors.As(err, &re) {
+			p.Message, p.Instead = re.Message, re.Instead
+		}
+		return Rule{}, p
+	}
+	r.origin = DestinationCLIArg
+	if r.arguments {
+		return r, &Problem{Rule: text, Behavior: b, Message: "looks at arguments, which only the Claude Code CLI does for its own tools; here it matches nothing"}
+	}
+	return r, nil
+}
+
+// Mode is the mode in force.
+func (p *Policy) Mode() Mode {
+	if p == nil {
+		return ModeDefault
+	}
+	return p.mode
+}
+
+// Rules are the rules of one behavior, in their order.
+func (p *Policy) Rules(b Behavior) []string {
+	if p == nil {
+		return nil
+	}
+	var out []string
+	for _, r := range p.rules {
+		if r.behavior == b {
+			out = append(out, r.text)
+		}
+	}
+	return out
+}
+
+// match finds the first rule of a behavior that covers the call.
+func (p *Policy) match(b Behavior, c Request) (Rule, bool) {
+	if p == nil || len(p.rules) == 0 {
+		return Rule{}, false
+	}
+	t := c.target()
+	for _, r := range p.rules {
+		if r.behavior == b && r.match(t) {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// toolPolicy is the server's own policy for the tool, or empty.
+func (p *Policy) toolPolicy(c Request) ToolPolicy {
+	if p == nil {
+		return ""
+	}
+	return p.tools[c.Server][c.ToolName]
+}

@@ -1,0 +1,225 @@
+package permission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+)
+
+// mcpPrefix begins the full name of every MCP tool.
+const mcpPrefix = "mcp__"
+
+// A Rule is one parsed rule. The zero Rule matches nothing.
+type Rule struct {
+	text     string
+	behavior Behavior
+	// arguments is a rule of the form Tool(arguments), which no call matches here.
+	arguments bool
+	glob      bool
+	origin    Destination
+}
+
+// A RuleError is a rule that can match nothing, or more than a rule of its kind may.
+type RuleError struct {
+	// Rule is the text, as it was given.
+	Rule string
+	// Message says what is wrong with it, Instead what to write; Instead may be empty.
+	Message, Instead string
+}
+
+// Error tells the rule, what is wrong and what to write.
+func (e *RuleError) Error() string {
+	s := fmt.Sprintf("permission rule %q: %s", e.Rule, e.Message)
+	if e.Instead != "" {
+		s += "; write " + e.Instead
+	}
+	return s
+}
+
+// ParseRule reads a rule that is to stand in the list of behavior b. An error is a [*RuleError]. The forms:
+//
+//	mcp__srv__tool    that tool; the server's part is the normalised key (my.server is my_server)
+//	mcp__srv          every tool of that server
+//	mcp__srv__*       the same
+//	mcp__srv__pre*    the tools of that server whose names match; * stands for any characters
+//	Name              a tool that is not MCP
+//	Name(arguments)   accepted for tools that are not MCP, matches nothing here: arguments are not looked at
+//
+// An allow rule may have * only after a literal mcp__srv__, and then covers that server alone, also
+// when another's key begins the same. In deny and ask rules * may stand anywhere (mcp__*, *_delete)
+// and is held against the whole name: where in doubt they cover more.
+func ParseRule(s string, b Behavior) (Rule, error) {
+	text := strings.TrimSpace(s)
+	fail := func(instead, format string, args ...any) (Rule, error) {
+		return Rule{}, &RuleError{Rule: s, Message: fmt.Sprintf(format, args...), Instead: instead}
+	}
+	switch b {
+	case Allow, Deny, Ask:
+	default:
+		return fail("", "unknown behavior %q, want allow, deny or ask", b)
+	}
+	if text == "" {
+		return fail("", "is empty")
+	}
+	if name, rest, ok := strings.Cut(text, "("); ok {
+		switch {
+		case !strings.HasSuffix(rest, ")"):
+			return fail("", "has an opening bracket without the closing one at its end")
+		case strings.HasPrefix(name, mcpPrefix):
+			return fail(name, "the form Tool(arguments) never matches an MCP tool")
+		}
+		return Rule{text: text, behavior: b, arguments: true}, nil
+	}
+	r := Rule{text: text, behavior: b, glob: strings.Contains(text, "*")}
+	literal := strings.ReplaceAll(text, "*", "")
+	if norm := toolname.Normalize(literal); norm != literal {
+		return fail(normalizeRule(text), "matches nothing: in a tool's name every character but A-Z a-z 0-9 _ - has become _")
+	}
+	if text == mcpPrefix {
+		return fail("mcp__SERVER__*", "names no server")
+	}
+	if instead, ok := nearlyMCP(text); ok {
+		return fail(instead, "matches nothing: the names of MCP tools begin with mcp__")
+	}
+	if b == Allow && r.glob {
+		if m, instead := wideAllow(text); m != "" {
+			return fail(instead, "%s", m)
+		}
+	}
+	return r, nil
+}
+
+// wideAllow says what is wrong with an allow rule whose first * does not follow a literal mcp__srv__.
+func wideAllow(text string) (message, instead string) {
+	head, _, _ := strings.Cut(text, "*")
+	after, isMCP := strings.CutPrefix(head, mcpPrefix)
+	switch {
+	case isMCP && strings.Contains(after, "__"):
+		return "", ""
+	case isMCP && after != "" && text == head+"*":
+		instead = mcpPrefix + strings.TrimRight(after, "_") + "__*"
+	default:
+		instead = "one rule mcp__SERVER__* for each server"
+	}
+	return "an allow rule may have * only after a literal mcp__SERVER__", instead
+}
+
+// nearlyMCP reports a name that was meant to begin with mcp__ and does not.
+func nearlyMCP(text string) (instead string, ok bool) {
+	if len(text) < 4 || !strings.EqualFold(text[:3], "mcp") || strings.HasPrefix(text, mcpPrefix) {
+		return "", false
+	}
+	rest := strings.TrimLeft(text[3:], "_-")
+	if rest == text[3:] || rest == "" { // mcpcheck is a name like any other
+		return "", false
+	}
+	return mcpPrefix + rest, true
+}
+
+// normalizeRule normalises all of a rule but its stars.
+func normalizeRule(text string) string {
+	parts := strings.Split(text, "*")
+	for i, p := range parts {
+		parts[i] = toolname.Normalize(p)
+	}
+	return strings.Join(parts, "*")
+}
+
+// String is the rule as it was written, less the space around it.
+func (r Rule) String() string { return r.text }
+
+// Match reports whether the rule covers a call. Only the fields Tool, Server and ToolName of c count.
+func (r Rule) Match(c Request) bool { return r.match(c.target()) }
+
+// A target is what rules are held against, made once a call.
+type target struct {
+	tool string // as the model wrote it
+	mcp  bool   // whether the server is known; the next three are empty if not
+	// server is mcp__SERVER, name the tool's own name normalised, full the two together.
+	server, name, full string
+}
+
+func (c Request) target() target {
+	t := target{tool: c.Tool}
+	if c.Server == "" && !strings.HasPrefix(c.Tool, mcpPrefix+"__") {
+		return t
+	}
+	t.mcp, t.server, t.name = true, toolname.Server(c.Server), toolname.Normalize(c.ToolName)
+	t.full = t.server + "__" + t.name
+	return t
+}
+
+func (r Rule) match(t target) bool {
+	if r.text == "" || r.arguments {
+		return false
+	}
+	if r.text == t.tool {
+		return true
+	}
+	if t.mcp {
+		if r.text == t.server {
+			return true
+		}
+		// The server's part is compared whole, never found by splitting: mcp__a__* is not about server a__b.
+		if rest, ok := strings.CutPrefix(r.text, t.server); ok && strings.HasPrefix(rest, "__") && matchGlob(rest[2:], t.name) {
+			return true
+		}
+	}
+	switch {
+	case r.behavior == Allow:
+		return false
+	case r.glob:
+		return matchGlob(r.text, t.tool) || t.mcp && matchGlob(r.text, t.full)
+	}
+	// A caller that does not say the server: what forbids covers all that could be meant.
+	return !t.mcp && strings.HasPrefix(r.text, mcpPrefix) && strings.HasPrefix(t.tool, r.text+"__")
+}
+
+// matchGlob reports whether s matches a pattern in which * stands for any characters, none included.
+func matchGlob(pattern, s string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, head)
+	if !ok {
+		return false
+	}
+	for {
+		part, tail, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(s, part)
+		}
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s, rest = s[i+len(part):], tail
+	}
+}
+
+// SplitList splits the value of a command-line list of rules at commas and white space, save
+// within brackets: "Read,Bash(git log:*) mcp__srv" is three rules.
+func SplitList(s string) []string {
+	var out []string
+	depth, start := 0, 0
+	add := func(end int) {
+		if r := strings.TrimSpace(s[start:end]); r != "" {
+			out = append(out, r)
+		}
+		start = end + 1
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth = max(depth-1, 0)
+		case depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+			add(i)
+		}
+	}
+	add(len(s))
+	return out
+}

@@ -1,0 +1,161 @@
+package permission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Destination says where an update of the permissions is to be kept. In a [Policy] it only
+// tells rules apart: keeping them beyond the run is up to the program.
+type Destination string
+
+// The destinations.
+const (
+	DestinationSession         Destination = "session"
+	DestinationLocalSettings   Destination = "localSettings"
+	DestinationProjectSettings Destination = "projectSettings"
+	DestinationUserSettings    Destination = "userSettings"
+	// DestinationCLIArg is where the rules of [Options] stand. Updates cannot change it.
+	DestinationCLIArg Destination = "cliArg"
+)
+
+// An UpdateType is what an [Update] does.
+type UpdateType string
+
+// The types of updates that change a [Policy]. The CLI has two more, addDirectories and
+// removeDirectories, which are not about tools: [Policy.Apply] reports them.
+const (
+	AddRules     UpdateType = "addRules"
+	ReplaceRules UpdateType = "replaceRules"
+	RemoveRules  UpdateType = "removeRules"
+	SetMode      UpdateType = "setMode"
+)
+
+// An Update is a change of the permissions during a run, in the form that the Claude Code CLI
+// uses for its suggestions and takes in answers.
+type Update struct {
+	Type UpdateType `json:"type"`
+	// Rules and Behavior belong to addRules, replaceRules and removeRules.
+	Rules    []UpdateRule `json:"rules,omitempty"`
+	Behavior Behavior     `json:"behavior,omitempty"`
+	// Mode belongs to setMode.
+	Mode Mode `json:"mode,omitempty"`
+	// Directories belong to addDirectories and removeDirectories.
+	Directories []string `json:"directories,omitempty"`
+	// Destination is [DestinationSession] when it is empty.
+	Destination Destination `json:"destination,omitempty"`
+}
+
+// An UpdateRule is a rule in an [Update].
+type UpdateRule struct {
+	ToolName    string `json:"toolName"`
+	RuleContent string `json:"ruleContent,omitempty"`
+}
+
+// String is the rule as [ParseRule] reads it.
+func (r UpdateRule) String() string {
+	if r.RuleContent == "" {
+		return r.ToolName
+	}
+	return r.ToolName + "(" + r.RuleContent + ")"
+}
+
+// Apply makes a policy with the updates applied, one after the other; p stays as it is. An update that is faulty, or
+// that would change the rules of [Options], is left out and reported.
+func (p *Policy) Apply(updates ...Update) (*Policy, []Problem) {
+	next := &Policy{mode: ModeDefault}
+	if p != nil {
+		*next = *p
+		next.rules = slices.Clone(p.rules)
+	}
+	var problems []Problem
+	for _, u := range updates {
+		problems = append(problems, next.apply(u)...)
+	}
+	return next, problems
+}
+
+// apply applies one update in place.
+func (p *Policy) apply(u Update) []Problem {
+	if u.Destination == "" {
+		u.Destination = DestinationSession
+	}
+	switch u.Type {
+	case SetMode:
+		m, err := ParseMode(string(u.Mode))
+		if err != nil || u.Mode == "" {
+			return []Problem{{Rule: string(u.Mode), Message: "setMode with an unknown mode", Instead: modeList}}
+		}
+		p.mode = m
+		return nil
+	case AddRules, ReplaceRules, RemoveRules:
+	default:
+		return []Problem{{Rule: string(u.Type), Message: "this kind of update changes no permission of a tool", Instead: "addRules, replaceRules, removeRules or setMode"}}
+	}
+	switch u.Behavior {
+	case Allow, Deny, Ask:
+	default:
+		return []Problem{{Rule: string(u.Behavior), Message: fmt.Sprintf("%s with an unknown behavior", u.Type), Instead: "allow, deny or ask"}}
+	}
+	if u.Destination == DestinationCLIArg && u.Type != AddRules {
+		return []Problem{{Rule: string(u.Destination), Behavior: u.Behavior, Message: fmt.Sprintf("%s cannot change the rules that the program gave", u.Type)}}
+	}
+	mine := func(r Rule) bool { return r.behavior == u.Behavior && r.origin == u.Destination }
+	switch u.Type {
+	case RemoveRules:
+		return p.remove(u.Rules, mine, u.Behavior)
+	case ReplaceRules:
+		p.rules = slices.DeleteFunc(p.rules, mine)
+	}
+	return p.add(u)
+}
+
+// add appends the rules of u that are not there yet.
+func (p *Policy) add(u Update) []Problem {
+	var problems []Problem
+	for _, ur := range u.Rules {
+		r, problem := parseReported(ur.String(), u.Behavior)
+		if problem != nil {
+			problems = append(problems, *problem)
+		}
+		r.origin = u.Destination
+		if r.text != "" && !slices.Contains(p.rules, r) {
+			p.rules = append(p.rules, r)
+		}
+	}
+	return problems
+}
+
+// remove takes away those of the rules that are of the update's destination and behavior.
+func (p *Policy) remove(rules []UpdateRule, mine func(Rule) bool, b Behavior) []Problem {
+	var problems []Problem
+	for _, ur := range rules {
+		text := strings.TrimSpace(ur.String())
+		before := len(p.rules)
+		p.rules = slices.DeleteFunc(p.rules, func(r Rule) bool { return mine(r) && r.text == text })
+		if len(p.rules) == before {
+			problems = append(problems, Problem{Rule: text, Behavior: b, Message: "removeRules finds no such rule at its destination"})
+		}
+	}
+	return problems
+}
+
+// WithMode makes the same policy in another mode.
+func (p *Policy) WithMode(m Mode) (*Policy, error) {
+	mode, err := ParseMode(string(m))
+	if err != nil {
+		return nil, err
+	}
+	next, _ := p.Apply()
+	next.mode = mode
+	return next, nil
+}
+
+// Suggest is the updates to offer to whoever is asked about a call: one that allows this tool
+// from now on, kept in the local settings.
+func Suggest(c Request) []Update {
+	return []Update{{
+		Type: AddRules, Rules: []UpdateRule{{ToolName: c.Tool}}, Behavior: Allow, Destination: DestinationLocalSettings,
+	}}
+}

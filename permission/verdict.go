@@ -1,0 +1,88 @@
+package permission
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// A Verdict is the answer of whoever was asked about a call: a permission prompt tool or the program.
+type Verdict struct {
+	// Behavior is Allow or Deny.
+	Behavior Behavior
+	// UpdatedInput replaces the arguments of an allowed call. Nil keeps them; {} is a replacement.
+	UpdatedInput json.RawMessage
+	// UpdatedPermissions change the permissions from the next call on.
+	UpdatedPermissions []Update
+	// Message is what the model reads of a denied call, verbatim.
+	Message string
+	// Interrupt ends the run after a denial.
+	Interrupt bool
+}
+
+// ErrVerdict reports an answer that is not a verdict. The call is denied then, with the error's text for the model.
+var ErrVerdict = errors.New("the permission prompt tool returned an invalid permission result")
+
+// verdictForm is what a verdict looks like, for error texts.
+const verdictForm = `expected {"behavior":"allow","updatedInput":{…}} or {"behavior":"deny","message":"…"}`
+
+// ParseVerdict reads a verdict from JSON:
+//
+//	{"behavior":"allow","updatedInput":{…},"updatedPermissions":[…]}
+//	{"behavior":"deny","message":"…","interrupt":true}
+//
+// Only behavior is required of an allowed call, and message too of a denied one. A null updatedInput counts as absent. The error is [ErrVerdict] with the
+// reason; it never quotes the answer.
+func ParseVerdict(data []byte) (Verdict, error) {
+	var raw struct {
+		Behavior           Behavior
+		UpdatedInput       json.RawMessage
+		UpdatedPermissions []Update
+		Message            *string
+		Interrupt          bool
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		what := "it is not JSON"
+		if te := (*json.UnmarshalTypeError)(nil); errors.As(err, &te) {
+			what = fmt.Sprintf("%q is of JSON type %s", te.Field, te.Value)
+		}
+		return Verdict{}, fmt.Errorf("%w: %s; %s", ErrVerdict, what, verdictForm)
+	}
+	v := Verdict{Behavior: raw.Behavior, UpdatedPermissions: raw.UpdatedPermissions}
+	switch raw.Behavior {
+	case Allow:
+		in := bytes.TrimSpace(raw.UpdatedInput)
+		if len(in) == 0 || string(in) == "null" {
+			return v, nil
+		}
+		if in[0] != '{' {
+			return Verdict{}, fmt.Errorf("%w: updatedInput is not an object; %s", ErrVerdict, verdictForm)
+		}
+		v.UpdatedInput = in
+	case Deny:
+		if raw.Message == nil {
+			return Verdict{}, fmt.Errorf("%w: a denial without message; %s", ErrVerdict, verdictForm)
+		}
+		v.Message, v.Interrupt = *raw.Message, raw.Interrupt
+	default:
+		return Verdict{}, fmt.Errorf("%w: behavior is neither allow nor deny; %s", ErrVerdict, verdictForm)
+	}
+	return v, nil
+}
+
+// MarshalJSON writes the verdict in the form that [ParseVerdict] reads.
+func (v Verdict) MarshalJSON() ([]byte, error) {
+	if v.Behavior == Deny {
+		return json.Marshal(struct {
+			Behavior  Behavior `json:"behavior"`
+			Message   string   `json:"message"`
+			Interrupt bool     `json:"interrupt,omitempty"`
+		}{v.Behavior, v.Message, v.Interrupt})
+	}
+	return json.Marshal(struct {
+		Behavior           Behavior        `json:"behavior"`
+		UpdatedInput       json.RawMessage `json:"updatedInput,omitempty"`
+		UpdatedPermissions []Update        `json:"updatedPermissions,omitempty"`
+	}{v.Behavior, v.UpdatedInput, v.UpdatedPermissions})
+}
