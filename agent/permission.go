@@ -11,8 +11,10 @@ import (
 // when the turn does. It may be called from several goroutines at once, since calls that may run
 // together are asked about together; it may take as long as it needs.
 //
-// An error, a panic or a nil verdict denies the call. Sentences in them reach the model.
-type CanUseToolFunc func(ctx context.Context, r *ToolRequest) (*Verdict, error)
+// See [Allow] and [Deny]. The verdict's permission updates apply from the next call on, to this
+// session: keeping them is up to the program. An error, a panic or a nil verdict denies the call,
+// and the model reads the error's text.
+type CanUseToolFunc func(ctx context.Context, r *ToolRequest) (*permission.Verdict, error)
 
 // A ToolRequest is a tool call that is waiting for a verdict.
 type ToolRequest struct {
@@ -32,28 +34,14 @@ type ToolRequest struct {
 	Input json.RawMessage
 	// Reason says why the call is asked about.
 	Reason string
-}
-
-// A Verdict answers a [ToolRequest]. See [Allow] and [Deny].
-type Verdict struct {
-	// Behavior is permission.Allow or permission.Deny; anything else denies.
-	Behavior permission.Behavior
-	// Input replaces the arguments of an allowed call. Nil leaves them as they are; an empty object is not nil.
-	Input json.RawMessage
-	// Message is what the model reads about a denied call.
-	Message string
-	// Interrupt ends the turn after a denial.
-	Interrupt bool
-	// AllowRules are rules that are allowed from now on, for the rest of the session: see package permission for their form.
-	AllowRules []string
-	// Mode is the permission mode from now on. Empty leaves it as it is.
-	Mode permission.Mode
+	// Suggestions are updates that would settle such calls from now on. A verdict may carry them back.
+	Suggestions []permission.Update
 }
 
 // Allow is the verdict that a call may run as it is.
-func Allow() *Verdict { return &Verdict{Behavior: permission.Allow} }
+func Allow() *permission.Verdict { return &permission.Verdict{Behavior: permission.Allow} }
 
 // Deny is the verdict that a call must not run. The model reads the message.
-func Deny(message string) *Verdict {
-	return &Verdict{Behavior: permission.Deny, Message: message}
+func Deny(message string) *permission.Verdict {
+	return &permission.Verdict{Behavior: permission.Deny, Message: message}
 }

@@ -1,0 +1,77 @@
+// Package native runs agents in this process: a tool loop on the Messages API and an MCP host,
+// without a child process.
+//
+//	for msg, err := range agent.Query(ctx, native.New(nil), "How many of AB-00017 are left?", opts) {
+//
+// The model is whatever speaks the Messages API. With nil options the credential and the address
+// come from the environment, as the official client has it: ANTHROPIC_API_KEY,
+// ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL.
+package native
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// Options configures an engine. The zero value, like a nil pointer, means the defaults.
+type Options struct {
+	// APIKey and AuthToken are the credential; at most one of them. Empty means the environment's.
+	APIKey, AuthToken string
+	// BaseURL is the address of the API. Empty means ANTHROPIC_BASE_URL, else the Anthropic API's own.
+	BaseURL string
+	// HTTPClient makes the requests. Nil means one with a connection pool of its own.
+	HTTPClient *http.Client
+	// ClientOptions are passed to the official client, after all others: Bedrock, Vertex, headers, middleware.
+	ClientOptions []option.RequestOption
+	// MaxRetries is how often a request that failed for a passing reason is made again. Zero means
+	// [DefaultMaxRetries]; [NoRetries] means never.
+	MaxRetries int
+	// IdleTimeout is how long a response may be silent before it counts as broken. Zero means [DefaultIdleTimeout].
+	IdleTimeout time.Duration
+	// DefaultModel is the model of runs that name none. Empty means [DefaultModel].
+	DefaultModel string
+	// Prices replace or add to the built-in prices, by model ID.
+	Prices map[string]Price
+	// DisablePromptCaching sends requests without cache breakpoints, for gateways that refuse them.
+	DisablePromptCaching bool
+}
+
+// An Engine runs agents in this process. It is safe for concurrent use.
+type Engine struct{ opts Options }
+
+// New returns an engine. It does no I/O; what is wrong with the options is reported by Open.
+func New(o *Options) *Engine {
+	e := &Engine{}
+	if o != nil {
+		e.opts = *o
+	}
+	return e
+}
+
+// Name returns "native".
+func (e *Engine) Name() string { return "native" }
+
+// Open starts a session.
+func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	return nil, errors.New("native: not implemented yet")
+}
+
+// The defaults of [Options].
+const (
+	DefaultModel       = "claude-sonnet-5-5"
+	DefaultMaxRetries  = 10
+	DefaultIdleTimeout = 5 * time.Minute
+	// NoRetries as MaxRetries means that no request is made again.
+	NoRetries = -1
+)
+
+// Price is what a model costs, in US dollars for a million tokens.
+type Price struct {
+	Input, Output, CacheWrite5m, CacheWrite1h, CacheRead float64
+}
