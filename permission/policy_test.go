@@ -169,25 +169,25 @@ func TestReview(t *testing.T) {
 	}
 }
 
-func TestParseVerdict(t *testing.T) {
+func TestParsePromptResult(t *testing.T) {
 	tests := []struct {
 		name, in string
-		want     Verdict
+		want     PromptResult
 	}{
-		{"allow", `{"behavior":"allow"}`, Verdict{Behavior: Allow}},
-		{"allow, null input keeps the arguments", `{"behavior":"allow","updatedInput":null}`, Verdict{Behavior: Allow}},
-		{"allow, empty input replaces them", `{"behavior":"allow","updatedInput":{}}`, Verdict{Behavior: Allow, UpdatedInput: json.RawMessage(`{}`)}},
-		{"allow with rules", `{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"ls"}],"behavior":"allow","destination":"session"}]}`, Verdict{
+		{"allow", `{"behavior":"allow"}`, PromptResult{Behavior: Allow}},
+		{"allow, null input keeps the arguments", `{"behavior":"allow","updatedInput":null}`, PromptResult{Behavior: Allow}},
+		{"allow, empty input replaces them", `{"behavior":"allow","updatedInput":{}}`, PromptResult{Behavior: Allow, UpdatedInput: json.RawMessage(`{}`)}},
+		{"allow with rules", `{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"ls"}],"behavior":"allow","destination":"session"}]}`, PromptResult{
 			Behavior: Allow, UpdatedInput: json.RawMessage(`{"a":1}`),
 			UpdatedPermissions: []Update{{Type: AddRules, Rules: []UpdateRule{{"Bash", "ls"}}, Behavior: Allow, Destination: DestinationSession}},
 		}},
-		{"deny", `{"behavior":"deny","message":"no"}`, Verdict{Behavior: Deny, Message: "no"}},
-		{"deny, empty message", `{"behavior":"deny","message":"","interrupt":true}`, Verdict{Behavior: Deny, Interrupt: true}},
-		{"unknown fields", `{"behavior":"deny","message":"no","toolUseID":"x"}`, Verdict{Behavior: Deny, Message: "no"}},
+		{"deny", `{"behavior":"deny","message":"no"}`, PromptResult{Behavior: Deny, Message: "no"}},
+		{"deny, empty message", `{"behavior":"deny","message":"","interrupt":true}`, PromptResult{Behavior: Deny, Interrupt: true}},
+		{"unknown fields", `{"behavior":"deny","message":"no","toolUseID":"x"}`, PromptResult{Behavior: Deny, Message: "no"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseVerdict([]byte(tt.in))
+			got, err := ParsePromptResult([]byte(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,15 +198,15 @@ func TestParseVerdict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, err := ParseVerdict(raw); err != nil || cmp.Diff(got, again) != "" {
+			if again, err := ParsePromptResult(raw); err != nil || cmp.Diff(got, again) != "" {
 				t.Errorf("%s does not read back: %v %v", raw, again, err)
 			}
 		})
 	}
 	for _, bad := range []string{``, `yes`, `[]`, `{}`, `{"behavior":"ask"}`, `{"behavior":"deny"}`, `{"behavior":"allow","updatedInput":[]}`, `{"behavior":7}`, `{"behavior":"Allow"}`} {
-		v, err := ParseVerdict([]byte(bad))
-		if !errors.Is(err, ErrVerdict) || v.Behavior != "" {
-			t.Errorf("%s: got %v, %v; want ErrVerdict", bad, v, err)
+		v, err := ParsePromptResult([]byte(bad))
+		if !errors.Is(err, ErrPromptResult) || v.Behavior != "" {
+			t.Errorf("%s: got %v, %v; want ErrPromptResult", bad, v, err)
 		}
 	}
 }

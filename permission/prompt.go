@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// A Verdict is the answer of whoever was asked about a call: a permission prompt tool or the program.
-type Verdict struct {
+// A PromptResult is the answer of whoever was asked about a call: a permission prompt tool or the program.
+type PromptResult struct {
 	// Behavior is Allow or Deny.
 	Behavior Behavior
 	// UpdatedInput replaces the arguments of an allowed call. Nil keeps them; {} is a replacement.
@@ -21,20 +21,20 @@ type Verdict struct {
 	Interrupt bool
 }
 
-// ErrVerdict reports an answer that is not a verdict. The call is denied then, with the error's text for the model.
-var ErrVerdict = errors.New("the permission prompt tool returned an invalid permission result")
+// ErrPromptResult reports an answer that is not a verdict. The call is denied then, with the error's text for the model.
+var ErrPromptResult = errors.New("the permission prompt tool returned an invalid permission result")
 
-// verdictForm is what a verdict looks like, for error texts.
-const verdictForm = `expected {"behavior":"allow","updatedInput":{…}} or {"behavior":"deny","message":"…"}`
+// promptForm is what a verdict looks like, for error texts.
+const promptForm = `expected {"behavior":"allow","updatedInput":{…}} or {"behavior":"deny","message":"…"}`
 
-// ParseVerdict reads a verdict from JSON:
+// ParsePromptResult reads a verdict from JSON:
 //
 //	{"behavior":"allow","updatedInput":{…},"updatedPermissions":[…]}
 //	{"behavior":"deny","message":"…","interrupt":true}
 //
-// Only behavior is required of an allowed call, and message too of a denied one. A null updatedInput counts as absent. The error is [ErrVerdict] with the
+// Only behavior is required of an allowed call, and message too of a denied one. A null updatedInput counts as absent. The error is [ErrPromptResult] with the
 // reason; it never quotes the answer.
-func ParseVerdict(data []byte) (Verdict, error) {
+func ParsePromptResult(data []byte) (PromptResult, error) {
 	var raw struct {
 		Behavior           Behavior
 		UpdatedInput       json.RawMessage
@@ -47,9 +47,9 @@ func ParseVerdict(data []byte) (Verdict, error) {
 		if te := (*json.UnmarshalTypeError)(nil); errors.As(err, &te) {
 			what = fmt.Sprintf("%q is of JSON type %s", te.Field, te.Value)
 		}
-		return Verdict{}, fmt.Errorf("%w: %s; %s", ErrVerdict, what, verdictForm)
+		return PromptResult{}, fmt.Errorf("%w: %s; %s", ErrPromptResult, what, promptForm)
 	}
-	v := Verdict{Behavior: raw.Behavior, UpdatedPermissions: raw.UpdatedPermissions}
+	v := PromptResult{Behavior: raw.Behavior, UpdatedPermissions: raw.UpdatedPermissions}
 	switch raw.Behavior {
 	case Allow:
 		in := bytes.TrimSpace(raw.UpdatedInput)
@@ -57,22 +57,22 @@ func ParseVerdict(data []byte) (Verdict, error) {
 			return v, nil
 		}
 		if in[0] != '{' {
-			return Verdict{}, fmt.Errorf("%w: updatedInput is not an object; %s", ErrVerdict, verdictForm)
+			return PromptResult{}, fmt.Errorf("%w: updatedInput is not an object; %s", ErrPromptResult, promptForm)
 		}
 		v.UpdatedInput = in
 	case Deny:
 		if raw.Message == nil {
-			return Verdict{}, fmt.Errorf("%w: a denial without message; %s", ErrVerdict, verdictForm)
+			return PromptResult{}, fmt.Errorf("%w: a denial without message; %s", ErrPromptResult, promptForm)
 		}
 		v.Message, v.Interrupt = *raw.Message, raw.Interrupt
 	default:
-		return Verdict{}, fmt.Errorf("%w: behavior is neither allow nor deny; %s", ErrVerdict, verdictForm)
+		return PromptResult{}, fmt.Errorf("%w: behavior is neither allow nor deny; %s", ErrPromptResult, promptForm)
 	}
 	return v, nil
 }
 
-// MarshalJSON writes the verdict in the form that [ParseVerdict] reads.
-func (v Verdict) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes the verdict in the form that [ParsePromptResult] reads.
+func (v PromptResult) MarshalJSON() ([]byte, error) {
 	if v.Behavior == Deny {
 		return json.Marshal(struct {
 			Behavior  Behavior `json:"behavior"`
