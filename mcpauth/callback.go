@@ -1,0 +1,217 @@
+package mcpauth
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Callback receives the authorization server's answer on this machine: a
+// small HTTP server on the loopback addresses. Close it after the login.
+type Callback struct {
+	url    string
+	server *http.Server
+	wg     sync.WaitGroup
+	got    chan url.Values // holds the first answer with the awaited state
+
+	mu    sync.Mutex // guards state
+	state string     // empty: nobody waits yet
+}
+
+// NewCallback listens on the given port of localhost; 0 takes a free one. Use
+// a fixed port where the redirect address had to be registered by hand.
+func NewCallback(ctx context.Context, port int) (*Callback, error) {
+	var lc net.ListenConfig
+	v4, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("listening for the answer to the login: %w", err)
+	}
+	port = v4.Addr().(*net.TCPAddr).Port
+	c := &Callback{
+		url: "http://localhost:" + strconv.Itoa(port) + "/callback",
+		got: make(chan url.Values, 1),
+	}
+	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
+	c.serve(v4)
+	// "localhost" is ::1 first on some machines; those without IPv6 do without.
+	if v6, err := lc.Listen(ctx, "tcp", net.JoinHostPort("::1", strconv.Itoa(port))); err == nil {
+		c.serve(v6)
+	}
+	return c, nil
+}
+
+func (c *Callback) serve(l net.Listener) {
+	c.wg.Go(func() { _ = c.server.Serve(l) }) //nolint:errcheck // ends with ErrServerClosed
+}
+
+// URL is the redirect address: http://localhost:PORT/callback.
+func (c *Callback) URL() string { return c.url }
+
+// Close ends the listener and waits for it. It may be called more than once.
+func (c *Callback) Close() error {
+	err := c.server.Close()
+	c.wg.Wait()
+	return err
+}
+
+// ServeHTTP takes the answer. One without the awaited state is refused and
+// the wait goes on: anybody can send a browser here.
+func (c *Callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	if r.URL.Path != "/callback" || r.Method != http.MethodGet {
+		http.NotFound(w, r)
+		return
+	}
+	q := r.URL.Query()
+	c.mu.Lock()
+	ours := c.state != "" && subtle.ConstantTimeCompare([]byte(c.state), []byte(q.Get("state"))) == 1
+	c.mu.Unlock()
+	if !ours {
+		page(w, http.StatusBadRequest, "This answer belongs to no login that is under way.", "Start again from the program.")
+		return
+	}
+	select {
+	case c.got <- q:
+	default: // a reload of the page
+	}
+	if e := q.Get("error"); e != "" {
+		page(w, http.StatusOK, "The login was refused: "+e, q.Get("error_description"))
+		return
+	}
+	page(w, http.StatusOK, "You are logged in.", "You can close this page and go back to the program.")
+}
+
+func page(w http.ResponseWriter, status int, title, text string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><title>%[1]s</title>"+
+		"<body style=\"font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1rem\">"+
+		"<h1 style=\"font-size:1.4rem\">%[1]s</h1><p>%[2]s</p></body></html>\n",
+		html.EscapeString(clip(title, 300)), html.EscapeString(clip(text, 500)))
+}
+
+// Wait returns the answer to the request with the given state.
+func (c *Callback) Wait(ctx context.Context, state string) (*AuthorizationResponse, error) {
+	c.mu.Lock()
+	c.state = state
+	c.mu.Unlock()
+	select {
+	case q := <-c.got:
+		return parseAnswer(q, state)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ParseRedirect reads the answer from what a person pasted: the address that
+// the browser ended at (also when the page there could not be shown), its
+// query, or CODE#STATE as some servers show it.
+func ParseRedirect(pasted, state string) (*AuthorizationResponse, error) {
+	s := strings.TrimSpace(pasted)
+	if s == "" {
+		return nil, errors.New("nothing was pasted")
+	}
+	if u, err := url.Parse(s); err == nil && u.Scheme != "" && u.RawQuery != "" {
+		return parseAnswer(u.Query(), state)
+	}
+	if strings.Contains(s, "code=") || strings.Contains(s, "error=") {
+		if q, err := url.ParseQuery(strings.TrimPrefix(s, "?")); err == nil {
+			return parseAnswer(q, state)
+		}
+	}
+	if code, st, ok := strings.Cut(s, "#"); ok && code != "" {
+		return parseAnswer(url.Values{"code": {code}, "state": {st}}, state)
+	}
+	return nil, errors.New("that is not the address of the page after the login: paste all of it, with code= and state= in it")
+}
+
+// A RefusedError is the authorization server's own refusal (RFC 6749 section
+// 4.1.2.1): the person said no, or the request was not to its liking.
+type RefusedError struct {
+	Code        string // "access_denied" and the like
+	Description string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Description == "" {
+		return "the authorization server refused: " + e.Code
+	}
+	return "the authorization server refused: " + e.Code + " (" + e.Description + ")"
+}
+
+func parseAnswer(q url.Values, state string) (*AuthorizationResponse, error) {
+	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1 {
+		return nil, errors.New("the answer belongs to another login (its state does not match)")
+	}
+	if e := q.Get("error"); e != "" {
+		return nil, &RefusedError{Code: clip(e, 100), Description: clip(q.Get("error_description"), 300)}
+	}
+	if q.Get("code") == "" {
+		return nil, errors.New("the answer has no code in it")
+	}
+	return &AuthorizationResponse{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+}
+
+// Interactive makes an [AuthorizeFunc] of a callback and a terminal: show
+// tells the person the address, at once; then the answer comes from cb or from
+// paste, whichever has it first. Either of cb and paste may be nil. paste is
+// told what was wrong with the last text (nil at first) and must return when
+// its context ends; its goroutine is waited for.
+func Interactive(cb *Callback, show func(context.Context, *AuthorizationRequest) error, paste func(ctx context.Context, problem error) (string, error)) AuthorizeFunc {
+	return func(ctx context.Context, req *AuthorizationRequest) (*AuthorizationResponse, error) {
+		if cb == nil && paste == nil {
+			return nil, errors.New("mcpauth: Interactive needs a callback or a paste function")
+		}
+		if err := show(ctx, req); err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		type outcome struct {
+			resp *AuthorizationResponse
+			err  error
+		}
+		first := make(chan outcome, 2) // never blocks: one each
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		if cb != nil {
+			wg.Go(func() {
+				resp, err := cb.Wait(ctx, req.State)
+				first <- outcome{resp, err}
+			})
+		}
+		if paste != nil {
+			wg.Go(func() {
+				resp, err := pasted(ctx, req.State, paste)
+				first <- outcome{resp, err}
+			})
+		}
+		got := <-first
+		return got.resp, got.err
+	}
+}
+
+func pasted(ctx context.Context, state string, paste func(context.Context, error) (string, error)) (*AuthorizationResponse, error) {
+	var problem error
+	for {
+		text, err := paste(ctx, problem)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := ParseRedirect(text, state)
+		if err == nil || errors.As(err, new(*RefusedError)) {
+			return resp, err
+		}
+		problem = err
+	}
+}

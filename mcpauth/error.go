@@ -1,0 +1,94 @@
+package mcpauth
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/oauth2"
+)
+
+// Reason is why a server needs a login.
+type Reason string
+
+// The reasons of a [NeedsAuthError].
+const (
+	// ReasonNoCredentials: nobody has logged in to this server yet.
+	ReasonNoCredentials Reason = "no stored login"
+	// ReasonExpired: the access token has ended and there is no refresh token.
+	ReasonExpired Reason = "the login has expired"
+	// ReasonRefreshRefused: the authorization server refused the refresh token.
+	ReasonRefreshRefused Reason = "the authorization server refused to renew the login"
+	// ReasonRejected: the server refused a token that had not expired.
+	ReasonRejected Reason = "the server rejected the stored login"
+	// ReasonScope: the server wants a scope that the token lacks.
+	ReasonScope Reason = "the stored login lacks a scope that the server demands"
+)
+
+// A NeedsAuthError reports that a person has to log in. It is the caller's
+// state "needs-auth", not a fault of the server.
+type NeedsAuthError struct {
+	ServerURL string // as configured; secrets in it are masked in the text
+	Reason    Reason
+	Scopes    []string // what the server asked for, if it said so
+	Err       error    // what the authorization server answered, or nil
+}
+
+func (e *NeedsAuthError) Error() string {
+	s := fmt.Sprintf("%s needs a login: %s", MaskURL(e.ServerURL), e.Reason)
+	if len(e.Scopes) > 0 {
+		s += fmt.Sprintf(" (scopes asked for: %q)", e.Scopes)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *NeedsAuthError) Unwrap() error { return e.Err }
+
+// A TokenError is a refusal by the token endpoint (RFC 6749 section 5.2).
+type TokenError struct {
+	Endpoint    string
+	Status      int    // HTTP status
+	Code        string // "invalid_grant" and the like; empty if the answer had none
+	Description string
+}
+
+func (e *TokenError) Error() string {
+	s := fmt.Sprintf("the token endpoint %s answered HTTP %d", MaskURL(e.Endpoint), e.Status)
+	if e.Code != "" {
+		s += " " + e.Code
+	}
+	if e.Description != "" {
+		s += " (" + e.Description + ")"
+	}
+	return s
+}
+
+// final reports whether asking again with the same grant is useless.
+func (e *TokenError) final() bool {
+	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
+}
+
+// tokenError turns the library's error into ours: its text would quote the
+// whole body of the answer, which may hold secrets.
+func tokenError(endpoint string, err error) error {
+	var re *oauth2.RetrieveError
+	if !errors.As(err, &re) || re.Response == nil {
+		return fmt.Errorf("asking the token endpoint %s: %w", MaskURL(endpoint), err)
+	}
+	return &TokenError{
+		Endpoint:    endpoint,
+		Status:      re.Response.StatusCode,
+		Code:        clip(re.ErrorCode, 100),
+		Description: clip(re.ErrorDescription, 300),
+	}
+}
+
+// clip keeps a stranger's text from flooding ours.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,193 @@
+package mcpauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/zalando/go-keyring"
+)
+
+// A StoreError is a credential store that could not be read or written: a
+// locked keychain, a file of someone else's, broken JSON. It is not a missing
+// login, so a server that meets it is failed and not needs-auth.
+type StoreError struct {
+	// Op is "read", "write" or "lock".
+	Op  string
+	Err error
+}
+
+// Error begins with the words that hosts show for an unreadable store.
+func (e *StoreError) Error() string {
+	switch e.Op {
+	case "read":
+		return fmt.Sprintf("Couldn't read the stored credentials: %v", e.Err)
+	case "lock":
+		return fmt.Sprintf("Couldn't lock the stored credentials: %v", e.Err)
+	}
+	return fmt.Sprintf("Couldn't write the stored credentials: %v", e.Err)
+}
+
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// NewDirStore keeps one JSON file a server in dir, which is created with mode
+// 0700 if it does not exist. Files have mode 0600 and are replaced in one
+// step, so a reader never sees half of one. A lock file beside each keeps
+// other processes out during an update.
+func NewDirStore(dir string) (TokenStore, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, &StoreError{Op: "write", Err: err}
+	}
+	return &lockedStore{dir: dir, locks: newKeyLocks(), slots: dirSlots(dir)}, nil
+}
+
+// NewKeyringStore keeps credentials in the system's keyring (the macOS
+// keychain, the Secret Service on Linux, the Windows Credential Manager) under
+// the given service name. lockDir is a directory for the lock files that keep
+// other processes out during an update; it holds no secret.
+//
+// Windows bounds an entry at 2,560 bytes: with longer tokens Update fails
+// there with a [StoreError], and [NewDirStore] is the way.
+func NewKeyringStore(service, lockDir string) (TokenStore, error) {
+	if service == "" {
+		return nil, errors.New("mcpauth: a keyring store needs a service name")
+	}
+	if err := os.MkdirAll(lockDir, 0o700); err != nil {
+		return nil, &StoreError{Op: "lock", Err: err}
+	}
+	return &lockedStore{dir: lockDir, locks: newKeyLocks(), slots: keyringSlots(service)}, nil
+}
+
+// slots is where a lockedStore keeps its entries; missing entries are
+// fs.ErrNotExist.
+type slots interface {
+	read(key string) ([]byte, error)
+	write(key string, data []byte) error
+	remove(key string) error
+}
+
+// lockedStore is a store of entries under a lock that other processes respect.
+type lockedStore struct {
+	dir   string
+	locks *keyLocks
+	slots slots
+}
+
+func (s *lockedStore) Load(_ context.Context, key string) (*Credentials, error) {
+	data, err := s.slots.read(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, &StoreError{Op: "read", Err: err}
+	}
+	var c Credentials
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, &StoreError{Op: "read", Err: fmt.Errorf("the entry %s is not what was written there (%v); log out and in again", slotName(key), err)}
+	}
+	return &c, nil
+}
+
+// lockRetry is how often a waiter for another process's lock looks again.
+const lockRetry = 25 * time.Millisecond
+
+func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentials) (*Credentials, error)) error {
+	// The file lock is per open file: goroutines of one process are kept
+	// apart by the lock in memory, so that they queue instead of polling.
+	unlock, err := s.locks.lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	file := flock.New(filepath.Join(s.dir, slotName(key)+".lock"), flock.SetPermissions(0o600))
+	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
+		return &StoreError{Op: "lock", Err: err}
+	}
+	defer file.Unlock() //nolint:errcheck // closing the file lets go of the lock in any case
+
+	old, err := s.Load(ctx, key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	c, err := fn(old)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		if err := s.slots.remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &StoreError{Op: "write", Err: err}
+		}
+		return nil
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return &StoreError{Op: "write", Err: err}
+	}
+	if err := s.slots.write(key, data); err != nil {
+		return &StoreError{Op: "write", Err: err}
+	}
+	return nil
+}
+
+// slotName makes a file name of a key: server addresses have characters that
+// file systems refuse, and may carry what nobody should read in a listing.
+func slotName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}
+
+type dirSlots string
+
+func (d dirSlots) path(key string) string { return filepath.Join(string(d), slotName(key)+".json") }
+
+func (d dirSlots) read(key string) ([]byte, error) { return os.ReadFile(d.path(key)) }
+
+func (d dirSlots) remove(key string) error { return os.Remove(d.path(key)) }
+
+func (d dirSlots) write(key string, data []byte) (err error) {
+	f, err := os.CreateTemp(string(d), slotName(key)+"-*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(data)
+	// The rotated token must be on disk before the old one is gone.
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), d.path(key))
+}
+
+type keyringSlots string
+
+func (k keyringSlots) read(key string) ([]byte, error) {
+	s, err := keyring.Get(string(k), slotName(key))
+	return []byte(s), keyringError(err)
+}
+
+func (k keyringSlots) write(key string, data []byte) error {
+	return keyringError(keyring.Set(string(k), slotName(key), string(data)))
+}
+
+func (k keyringSlots) remove(key string) error {
+	return keyringError(keyring.Delete(string(k), slotName(key)))
+}
+
+func keyringError(err error) error {
+	if errors.Is(err, keyring.ErrNotFound) {
+		return fs.ErrNotExist
+	}
+	return err
+}

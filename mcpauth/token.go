@@ -1,0 +1,92 @@
+package mcpauth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// tokenTimeout bounds one request to a token endpoint.
+const tokenTimeout = 30 * time.Second
+
+// The authentication methods of a token endpoint (RFC 7591 section 2, RFC 7523).
+const (
+	methodNone  = "none"
+	methodBasic = "client_secret_basic"
+	methodPost  = "client_secret_post"
+	methodJWT   = "private_key_jwt"
+)
+
+// requestToken asks c's token endpoint for a grant. The form is complete but
+// for the client's authentication.
+//
+// The clientcredentials package is the one in x/oauth2 that lets a caller name
+// the grant and add the RFC 8707 resource, which a refresh through
+// oauth2.Config cannot carry.
+func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form url.Values) (*oauth2.Token, error) {
+	// A request that the authorization server has already acted on must not be
+	// given up because one caller went away: the new refresh token would be lost.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+	defer cancel()
+	cfg := clientcredentials.Config{
+		ClientID:       c.ClientID,
+		ClientSecret:   c.ClientSecret,
+		TokenURL:       c.TokenEndpoint,
+		EndpointParams: form,
+		AuthStyle:      authStyle(c),
+	}
+	tok, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.opts.HTTPClient))
+	if err != nil {
+		return nil, tokenError(c.TokenEndpoint, err)
+	}
+	if t := tok.TokenType; t != "" && !strings.EqualFold(t, "bearer") {
+		return nil, errors.New("the token endpoint issued a token of type " + clip(t, 40) + "; only bearer tokens can be used")
+	}
+	return tok, nil
+}
+
+func authStyle(c *Credentials) oauth2.AuthStyle {
+	switch {
+	case c.ClientSecret == "", c.AuthMethod == methodNone, c.AuthMethod == methodPost, c.AuthMethod == methodJWT:
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// chooseMethod picks how a client authenticates from what the server takes.
+// RFC 8414 makes client_secret_basic the default.
+func chooseMethod(secret string, supported []string) string {
+	if secret == "" {
+		return methodNone
+	}
+	for _, m := range []string{methodBasic, methodPost} {
+		for _, s := range supported {
+			if s == m {
+				return m
+			}
+		}
+	}
+	return methodBasic
+}
+
+// withToken returns c with the tokens of tok. A server that sends no new
+// refresh token means the old one to stay.
+func (c *Credentials) withToken(tok *oauth2.Token, asked []string) *Credentials {
+	d := c.clone()
+	d.AccessToken, d.TokenType, d.Expiry = tok.AccessToken, tok.TokenType, tok.Expiry
+	if tok.RefreshToken != "" {
+		d.RefreshToken = tok.RefreshToken
+	}
+	if s, ok := tok.Extra("scope").(string); ok && s != "" {
+		d.Scopes = strings.Fields(s)
+	} else if asked != nil {
+		// RFC 6749 section 5.1: no scope in the answer means the one asked for.
+		d.Scopes = asked
+	}
+	return d
+}
