@@ -141,7 +141,7 @@ type PermissionRequest struct{ ToolHookInput }
 type PermissionRequestOutput struct {
 	HookOutput
 	// Verdict answers in place of whoever would be asked. Nil leaves the question open.
-	Verdict *permission.Verdict
+	Verdict *permission.PromptResult
 }
 
 // UserPromptSubmit is the input of the hooks that run before the model sees an input.

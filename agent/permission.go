@@ -14,7 +14,7 @@ import (
 // See [Allow] and [Deny]. The verdict's permission updates apply from the next call on, to this
 // session: keeping them is up to the program. An error, a panic or a nil verdict denies the call,
 // and the model reads the error's text.
-type CanUseToolFunc func(ctx context.Context, r *ToolRequest) (*permission.Verdict, error)
+type CanUseToolFunc func(ctx context.Context, r *ToolRequest) (*permission.PromptResult, error)
 
 // A ToolRequest is a tool call that is waiting for a verdict.
 type ToolRequest struct {
@@ -39,9 +39,9 @@ type ToolRequest struct {
 }
 
 // Allow is the verdict that a call may run as it is.
-func Allow() *permission.Verdict { return &permission.Verdict{Behavior: permission.Allow} }
+func Allow() *permission.PromptResult { return &permission.PromptResult{Behavior: permission.Allow} }
 
 // Deny is the verdict that a call must not run. The model reads the message.
-func Deny(message string) *permission.Verdict {
-	return &permission.Verdict{Behavior: permission.Deny, Message: message}
+func Deny(message string) *permission.PromptResult {
+	return &permission.PromptResult{Behavior: permission.Deny, Message: message}
 }
