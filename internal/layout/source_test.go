@@ -1,0 +1,209 @@
+package layout
+
+import (
+	"go/ast"
+	"go/token"
+	"strings"
+)
+
+// fileSize finds files that hold more than one concept can need.
+func fileSize(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		for _, f := range p.files {
+			if f.lines > maxLines {
+				found = append(found, tr.at(f.File, "%d lines, the limit is %d: split it", f.lines, maxLines))
+			}
+		}
+	}
+	return found
+}
+
+// packageComments finds packages without a comment that says what they are for.
+func packageComments(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		files := p.ships()
+		if len(files) == 0 {
+			files = p.tests()
+		}
+		if !commented(p.name, files) {
+			found = append(found, finding{p.dir, 0, "no package comment (\"Package " + p.name + " ...\")"})
+		}
+	}
+	return found
+}
+
+func commented(name string, files []file) bool {
+	for _, f := range files {
+		if f.Doc == nil {
+			continue
+		}
+		// A program's begins with the program's name, whatever that is.
+		if comment := f.Doc.Text(); name == "main" && comment != "" || strings.HasPrefix(comment, "Package "+name) {
+			return true
+		}
+	}
+	return false
+}
+
+// banned are calls that library code does not make.
+var banned = map[string]string{
+	"time.Sleep":         "wait on a channel or a timer that ctx can end",
+	"context.Background": "take the caller's context",
+	"context.TODO":       "take the caller's context",
+}
+
+// bannedCalls finds waits that nothing can end and contexts from nowhere in
+// library code.
+func bannedCalls(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		if p.program() {
+			continue
+		}
+		for _, f := range p.ships() {
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok {
+					if why := banned[f.qualified(sel)]; why != "" {
+						found = append(found, tr.at(sel, "%s in library code: %s", f.qualified(sel), why))
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// qualified returns the name of what sel takes from another package as
+// "import/path.Name", or "" if it takes a field or a method.
+func (f file) qualified(sel *ast.SelectorExpr) string {
+	id, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	for _, spec := range f.Imports {
+		path := strings.Trim(spec.Path.Value, `"`)
+		name := path[strings.LastIndex(path, "/")+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if name == id.Name {
+			return path + "." + sel.Sel.Name
+		}
+	}
+	return ""
+}
+
+// leakGates finds packages that start goroutines or processes and do not look
+// for leaks when their tests have ended.
+func leakGates(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		if within(p.dir, "examples") {
+			continue // they are run as children, and a child's end is looked for
+		}
+		starts := p.starts()
+		if starts != nil && !p.hasGate() {
+			found = append(found, tr.at(starts, "%s starts goroutines or processes, and no TestMain of it uses goleak", p.dir))
+		}
+	}
+	return found
+}
+
+// starts returns the first place where the package starts something.
+func (p *pkg) starts() ast.Node {
+	var first ast.Node
+	for _, f := range p.ships() {
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if first == nil && f.isStart(n) {
+				first = n
+			}
+			return first == nil
+		})
+	}
+	return first
+}
+
+func (f file) isStart(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		sel, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		switch name := f.qualified(sel); {
+		case name == "os/exec.Command", name == "os/exec.CommandContext", name == "os.StartProcess":
+			return true
+		case strings.HasPrefix(name, modulePath+"/internal/subproc."):
+			return true
+		case name != "":
+			return false
+		}
+		// sync.WaitGroup and errgroup.Group both have a method Go.
+		return sel.Sel.Name == "Go" && len(n.Args) == 1
+	}
+	return false
+}
+
+func (p *pkg) hasGate() bool {
+	for _, f := range p.tests() {
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || fn.Name.Name != "TestMain" {
+				continue
+			}
+			gate := false
+			ast.Inspect(fn, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				gate = gate || ok && strings.HasPrefix(f.qualified(sel), "go.uber.org/goleak.")
+				return true
+			})
+			if gate {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// silentSkips finds skipped tests that do not say why.
+func silentSkips(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		for _, f := range p.files {
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && silentSkip(call) {
+					found = append(found, tr.at(call, "a skipped test has to say why"))
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+func silentSkip(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	// The names that tests give to a testing.TB.
+	if id, ok := sel.X.(*ast.Ident); !ok || !strings.Contains(" t b f tb ", " "+id.Name+" ") {
+		return false
+	}
+	switch sel.Sel.Name {
+	case "SkipNow":
+		return true
+	case "Skip", "Skipf":
+		if len(call.Args) == 0 {
+			return true
+		}
+		lit, ok := call.Args[0].(*ast.BasicLit)
+		return ok && lit.Kind == token.STRING && strings.TrimSpace(strings.Trim(lit.Value, "\"`")) == ""
+	}
+	return false
+}

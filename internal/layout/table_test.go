@@ -1,0 +1,117 @@
+package layout
+
+// modulePath begins every import of our own.
+const modulePath = "github.com/tenon-sdk/tenon"
+
+// A room says what the packages of one folder may import of ours.
+type room struct {
+	// path is the folder below the module's root. One that ends in "/..."
+	// stands for all folders below it that have no row of their own.
+	path string
+	// imports are the folders that code which ships may import, "public" for
+	// every package outside of internal/ that is not a command or an example,
+	// and "any" for all but what is for tests only.
+	imports []string
+	// tests are the folders that test files may import as well. The rooms in
+	// testRooms are open to all test files.
+	tests []string
+	// planned is set while the room is in the design and not yet in the tree.
+	planned bool
+}
+
+// rooms is the import graph of the design. Imports go one way:
+//
+//	cmd -> engine/* -> {agent, mcpconfig} -> mcphost
+//	    -> {mcpserver, mcpauth, toolschema, toolsearch, permission} -> internal/*
+//
+// A new import between packages of ours is a line here, so that it is seen.
+var rooms = []room{
+	// Leaves: they know nothing of ours.
+	{path: "internal/toolname"},
+	{path: "internal/jsonl"},
+	{path: "internal/rpcmsg"},
+	{path: "internal/subproc"},
+
+	// In-process servers know the MCP library and JSON Schema only.
+	{path: "mcpserver"},
+	{path: "mcpbridge", imports: []string{"mcpserver", "internal/rpcmsg"}},
+
+	// What the host is made of. None of these knows another.
+	{path: "permission", imports: []string{"internal/toolname"}},
+	{path: "toolschema", imports: []string{"internal/toolname"}},
+	{path: "toolsearch"},
+	{path: "mcpauth"},
+
+	{
+		path: "mcphost",
+		imports: []string{
+			"mcpserver", "mcpauth", "toolschema", "toolsearch", "permission",
+			"internal/toolname", "internal/jsonl", "internal/rpcmsg", "internal/subproc",
+		},
+	},
+	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname"}, tests: []string{"mcpserver"}},
+
+	// The contract imports no engine: the engine is a value.
+	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission"}},
+
+	{
+		path: "engine/native",
+		imports: []string{
+			"agent", "mcpconfig", "mcphost", "mcpserver", "toolschema", "toolsearch", "permission",
+			"internal/toolname",
+		},
+		tests: []string{"engine/enginetest"},
+	},
+	{
+		path: "engine/claudecode",
+		imports: []string{
+			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission",
+			"internal/toolname", "internal/jsonl", "internal/subproc",
+		},
+		tests:   []string{"engine/enginetest"},
+		planned: true,
+	},
+	{path: "engine/enginetest", imports: []string{"agent", "mcphost", "mcpserver", "permission", "modeltest"}},
+
+	// The scripted model is for users' tests as well: it drags nothing in.
+	{path: "modeltest"},
+
+	{path: "cmd/...", imports: []string{"any"}},
+	{path: "examples/...", imports: []string{"public"}},
+
+	// Tests only.
+	{path: "internal/layout"},
+	{path: "internal/requirements"},
+	{path: "internal/peers"},
+	{path: "internal/schemasuite", tests: []string{"mcpserver"}},
+	{path: "internal/conformance", imports: []string{"mcpserver", "mcphost", "mcpauth"}},
+	{path: "internal/deps"}, // holds go.mod while the rooms are being built
+}
+
+// testRooms are imported by test files only, and any test file may.
+var testRooms = []string{"internal/peers"}
+
+// testHelpers are open to all test files; unlike testRooms they may be
+// imported by code that ships where their row says so.
+var testHelpers = []string{"modeltest"}
+
+// walls keep a library of others in the rooms that need it.
+var walls = []struct {
+	module string // import path, with all below it
+	why    string
+	rooms  []string
+}{
+	{
+		"github.com/anthropics/anthropic-sdk-go", "it takes minutes to compile",
+		[]string{"engine/native", "cmd", "examples"},
+	},
+	{"github.com/spf13/cobra", "command lines are read by commands", []string{"cmd"}},
+	{"golang.org/x/term", "terminals are for commands", []string{"cmd"}},
+	{"github.com/zalando/go-keyring", "tokens are kept by mcpauth", []string{"mcpauth"}},
+}
+
+// forbiddenNames say nothing about what a package is for.
+var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "errors", "shared", "misc", "base"}
+
+// maxLines bounds a Go file.
+const maxLines = 800
