@@ -1,0 +1,260 @@
+package requirements
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A row is one testable statement of docs/requirements.md.
+type row struct {
+	id, text string
+	docs     bool // proved by a sentence in the docs
+}
+
+var rowLine = regexp.MustCompile(`^\| ([BRTD]\d{2,3}) \| (.*) \|$`)
+
+// docsMark is how a row says so: "(docs)" or "(claudecode, docs)".
+var docsMark = regexp.MustCompile(`^\((?:\w+, )?docs\)`)
+
+func parseRows(text string) []row {
+	var rows []row
+	for line := range strings.Lines(text) {
+		if m := rowLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			rows = append(rows, row{id: m[1], text: m[2], docs: docsMark.MatchString(m[2])})
+		}
+	}
+	return rows
+}
+
+// named matches the ids at the beginning of a comment, up to a colon, a full
+// stop or the end: "// D38", "// R24 R25: the text is the model's", "// Story. // D62".
+// An id in the middle of a sentence proves nothing.
+var named = regexp.MustCompile(`(?m)(?://|#|^)[ \t]*((?:[BRTD]\d{2,3}[ ,\t]*)+)(?:[:.]|$)`)
+
+var anID = regexp.MustCompile(`[BRTD]\d{2,3}`)
+
+// scanNames returns where each id is named: in comments of test files, and in
+// the scripts of tests, which have them in their header or after "#".
+func scanNames(fsys fs.FS) (map[string][]string, error) {
+	names := map[string][]string{}
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			// What this package says about rows is no proof of any.
+			if slices.Contains([]string{".git", "node_modules", "bin"}, d.Name()) || name == "internal/requirements" || name == "internal/layout" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		comments, err := commentsOf(fsys, name)
+		if err != nil {
+			return err
+		}
+		for line, comment := range comments {
+			for _, m := range named.FindAllStringSubmatch(comment, -1) {
+				for _, id := range anID.FindAllString(m[1], -1) {
+					names[id] = append(names[id], name+":"+strconv.Itoa(line))
+				}
+			}
+		}
+		return nil
+	})
+	for _, places := range names {
+		slices.Sort(places)
+	}
+	return names, err
+}
+
+// commentsOf returns the comment lines of a test's file by line number.
+func commentsOf(fsys fs.FS, name string) (map[int]string, error) {
+	script := strings.Contains(name, "testdata/") && (path.Ext(name) == ".txtar" || path.Ext(name) == ".txt")
+	if !script && !strings.HasSuffix(name, "_test.go") {
+		return nil, nil
+	}
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	comments := map[int]string{}
+	if script {
+		header := true
+		for i, line := range strings.Split(string(data), "\n") {
+			header = header && !strings.HasPrefix(line, "-- ")
+			if header {
+				comments[i+1] = line
+			}
+		}
+		return comments, nil
+	}
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, name, data, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range parsed.Comments {
+		for _, c := range group.List {
+			first := fset.Position(c.Pos()).Line
+			for i, line := range strings.Split(strings.TrimSuffix(strings.TrimPrefix(c.Text, "/*"), "*/"), "\n") {
+				comments[first+i] = line
+			}
+		}
+	}
+	return comments, nil
+}
+
+// scanDocs returns the first paragraph of the docs that has all the words.
+func scanDocs(fsys fs.FS, words []string) (place string, err error) {
+	files, err := fs.Glob(fsys, "docs/*.md")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range append(files, "README.md") {
+		if name == "docs/requirements.md" {
+			continue // it states the row
+		}
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			continue // README.md may not be written yet
+		}
+		for i, paragraph := range strings.Split(string(data), "\n\n") {
+			lacks := func(word string) bool { return !strings.Contains(paragraph, word) }
+			if !slices.ContainsFunc(words, lacks) {
+				return fmt.Sprintf("%s, paragraph %d", name, i+1), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// expand turns "B01-B03 T01" into B01 B02 B03 T01.
+func expand(t *testing.T, list string) []string {
+	t.Helper()
+	var ids []string
+	for _, part := range strings.Fields(list) {
+		first, last, ok := strings.Cut(part, "-")
+		if !ok {
+			ids = append(ids, part)
+			continue
+		}
+		from, err1 := strconv.Atoi(first[1:])
+		to, err2 := strconv.Atoi(last[1:])
+		if err1 != nil || err2 != nil || first[0] != last[0] || from > to {
+			t.Fatalf("%q is no range of rows", part)
+		}
+		for n := from; n <= to; n++ {
+			ids = append(ids, fmt.Sprintf("%c%02d", first[0], n))
+		}
+	}
+	return ids
+}
+
+// compress is the way back: B01 B02 B03 T01 becomes "B01-B03 T01".
+func compress(ids []string) string {
+	var out []string
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && follows(ids[j], ids[j+1]) {
+			j++
+		}
+		switch {
+		case j > i+1:
+			out = append(out, ids[i]+"-"+ids[j])
+		default:
+			out = append(out, ids[i:j+1]...)
+		}
+		i = j + 1
+	}
+	return strings.Join(out, " ")
+}
+
+func follows(a, b string) bool {
+	m, err1 := strconv.Atoi(a[1:])
+	n, err2 := strconv.Atoi(b[1:])
+	return err1 == nil && err2 == nil && a[0] == b[0] && n == m+1
+}
+
+func TestParseRows(t *testing.T) {
+	got := parseRows("| Id | Testable statement |\n|---|---|\n| **When they connect** | |\n" +
+		"| B01 | A pipe | in the text. |\n| D108 | Text (docs) later. |\n| D23 | (claudecode, docs) Old. |\ntext | B02 | no row\n")
+	want := []row{{"B01", "A pipe | in the text.", false}, {"D108", "Text (docs) later.", false}, {"D23", "(claudecode, docs) Old.", true}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+func TestScanNames(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a/a_test.go": {Data: []byte(`// D01: at the beginning.
+package a
+
+// TestA tells a story. // D02 D03
+func TestA() {
+	_ = "// D04" // D05, D06
+	// as B99 says, and D07
+	// D08 without a colon goes on
+	/*
+	D09
+	*/
+}
+`)},
+		"a/a.go":                         {Data: []byte("package a\n\n// D10: not a test.\n")},
+		"a/testdata/call.txtar":          {Data: []byte("B01 B02: a call.\n# R24\n-- in --\nB03\n")},
+		"a/notes.txt":                    {Data: []byte("B04\n")},
+		"node_modules/x/x_test.go":       {Data: []byte("// D11\npackage x\n")},
+		"internal/requirements/_test.go": {Data: []byte("// D12\npackage x\n")},
+	}
+	got, err := scanNames(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"D01": {"a/a_test.go:1"}, "D02": {"a/a_test.go:4"}, "D03": {"a/a_test.go:4"},
+		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"},
+		"B01": {"a/testdata/call.txtar:1"}, "B02": {"a/testdata/call.txtar:1"}, "R24": {"a/testdata/call.txtar:2"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestScanDocs(t *testing.T) {
+	fsys := fstest.MapFS{
+		"docs/requirements.md": {Data: []byte("Before 2.1.307 the keychain")},
+		"docs/engines.md":      {Data: []byte("Engines\n\nBefore 2.1.307 a locked\nkeychain.\n")},
+	}
+	for _, tt := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"2.1.307", "keychain"}, "docs/engines.md, paragraph 2"},
+		{[]string{"Engines", "keychain"}, ""},
+	} {
+		if got, err := scanDocs(fsys, tt.words); err != nil || got != tt.want {
+			t.Errorf("scanDocs(%q): got %q, %v, want %q", tt.words, got, err, tt.want)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	const list = "B09-B11 D99 D100 T01"
+	want := []string{"B09", "B10", "B11", "D99", "D100", "T01"}
+	if diff := cmp.Diff(want, expand(t, list)); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if got := compress(want); got != list {
+		t.Errorf("compressed: got %q, want %q", got, list)
+	}
+}
