@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-
+	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -103,9 +102,9 @@ type HTTP struct {
 	// HeadersFunc, if set, is called before each connection and its headers win
 	// over Headers.
 	HeadersFunc HeadersFunc
-	// Auth authorizes requests (OAuth). It is not asked when Headers has an
-	// Authorization of its own.
-	Auth auth.OAuthHandler
+	// Auth puts OAuth tokens on the requests. It is not asked when the headers
+	// have an Authorization of their own.
+	Auth *mcpauth.Authenticator
 	Common
 }
 
@@ -116,7 +115,7 @@ type SSE struct {
 	Headers     map[string]string
 	HTTPClient  *http.Client
 	HeadersFunc HeadersFunc
-	Auth        auth.OAuthHandler
+	Auth        *mcpauth.Authenticator
 	Common
 }
 
