@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 )
 
 // A Request is one request that the model was sent, decoded as far as it could
-// be. It must not be changed.
+// be: of a refused one, fields may be missing. It must not be changed.
 type Request struct {
 	Method string
 	Path   string
@@ -23,76 +24,180 @@ type Request struct {
 
 	ctx    context.Context
 	fields map[string]json.RawMessage
+	number int // 1 for the model's first request
 }
 
-// A Message is one message of the conversation. A string is one text block.
+// A Message is one message of the conversation. Content that is a string is one
+// text block.
 type Message struct {
-	Role    string
+	Role    string // user, assistant or system
 	Content []Content
 }
 
-// Content is a content block of a request.
+// Content is a content block of a request. Fields that don't belong to its type
+// are zero.
 type Content struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	IsError   bool            `json:"is_error"`
-	ToolName  string          `json:"tool_name"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"signature"`
-	Content   []Content       `json:"-"` // of a tool_result; a string is one text block
-	Raw       json.RawMessage `json:"-"` // the whole block as it arrived
+	Type      string
+	Text      string          // text
+	ID        string          // tool_use
+	Name      string          // tool_use
+	Input     json.RawMessage // tool_use
+	ToolUseID string          // tool_result
+	IsError   bool            // tool_result
+	Content   []Content       // tool_result, search_result; a string is one text block
+	ToolName  string          // tool_reference
+	Thinking  string          // thinking
+	Signature string          // thinking
+	Raw       json.RawMessage // the whole block as it arrived
 }
 
 // A Tool is a tool definition of a request.
 type Tool struct {
-	Type         string          `json:"type"`
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	DeferLoading bool            `json:"defer_loading"`
-	Raw          json.RawMessage `json:"-"` // the whole definition as it arrived
+	Type         string // empty and custom are client tools; else one of the API's own
+	Name         string
+	Description  string
+	InputSchema  json.RawMessage
+	DeferLoading bool
+	Raw          json.RawMessage // the whole definition as it arrived
 }
 
 // Context ends when the client has gone.
 func (r *Request) Context() context.Context { return r.ctx }
 
+// Number is 1 for the first POST /v1/messages request to the model, 2 for the
+// next, and so on.
+func (r *Request) Number() int { return r.number }
+
 // Field returns a top-level field of the body as it arrived, nil if it is absent.
 func (r *Request) Field(name string) json.RawMessage { return r.fields[name] }
 
 // ToolNames returns the names of the tools, in the order of the request.
-func (r *Request) ToolNames() []string { return nil }
+func (r *Request) ToolNames() []string {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
 
 // Tool returns the definition of the tool with this name.
-func (r *Request) Tool(name string) (Tool, bool) { return Tool{}, false }
+func (r *Request) Tool(name string) (Tool, bool) {
+	for _, t := range r.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
 
-// SystemText returns the system prompt's texts, joined by newlines.
-func (r *Request) SystemText() string { return "" }
+// SystemText returns the texts of the system prompt, joined by newlines.
+func (r *Request) SystemText() string { return joinTexts(r.System) }
 
 // LastUserText returns the texts of the last user message that has any, joined
 // by newlines. Texts inside tool results don't count.
-func (r *Request) LastUserText() string { return "" }
+func (r *Request) LastUserText() string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if text := r.Messages[i].userText(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
 
 // FirstUserText is LastUserText of the first user message that has any: what
 // tells one conversation from another in most tests.
-func (r *Request) FirstUserText() string { return "" }
+func (r *Request) FirstUserText() string {
+	for _, m := range r.Messages {
+		if text := m.userText(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
 
-// ToolResults returns the tool results of the last message, in its order.
-func (r *Request) ToolResults() []Content { return nil }
+func (m Message) userText() string {
+	if m.Role != "user" {
+		return ""
+	}
+	return joinTexts(m.Content)
+}
+
+// ToolResults returns the tool results of the last user message, in its order;
+// none when that message has none.
+func (r *Request) ToolResults() []Content {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == "user" {
+			return ofType(r.Messages[i].Content, "tool_result")
+		}
+	}
+	return nil
+}
 
 // ToolResult returns the result of the call with this id, from anywhere in the
 // conversation.
-func (r *Request) ToolResult(id string) (Content, bool) { return Content{}, false }
+func (r *Request) ToolResult(id string) (Content, bool) {
+	for _, m := range r.Messages {
+		for _, c := range m.Content {
+			if c.Type == "tool_result" && c.ToolUseID == id {
+				return c, true
+			}
+		}
+	}
+	return Content{}, false
+}
 
 // ToolUses returns all tool calls of the conversation, in its order.
-func (r *Request) ToolUses() []Content { return nil }
+func (r *Request) ToolUses() []Content {
+	var uses []Content
+	for _, m := range r.Messages {
+		uses = append(uses, ofType(m.Content, "tool_use")...)
+	}
+	return uses
+}
 
 // Betas returns the values of the anthropic-beta headers.
-func (r *Request) Betas() []string { return nil }
+func (r *Request) Betas() []string {
+	var betas []string
+	for _, line := range r.Header.Values("anthropic-beta") {
+		for b := range strings.SplitSeq(line, ",") {
+			if b = strings.TrimSpace(b); b != "" {
+				betas = append(betas, b)
+			}
+		}
+	}
+	return betas
+}
 
-// PlainText returns the block's text; for a tool result, the texts in it joined
-// by newlines.
-func (c Content) PlainText() string { return c.Text }
+// PlainText returns the text of a text block; of a tool result, the texts in it,
+// joined by newlines. Of any other block it is empty.
+func (c Content) PlainText() string {
+	if c.Type == "tool_result" {
+		return joinTexts(c.Content)
+	}
+	return c.Text
+}
+
+func joinTexts(blocks []Content) string {
+	texts := ofType(blocks, "text")
+	if len(texts) == 1 {
+		return texts[0].Text
+	}
+	var b strings.Builder
+	for i, c := range texts {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(c.Text)
+	}
+	return b.String()
+}
+
+func ofType(blocks []Content, typ string) []Content {
+	var found []Content
+	for _, c := range blocks {
+		if c.Type == typ {
+			found = append(found, c)
+		}
+	}
+	return found
+}

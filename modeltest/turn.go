@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -125,7 +126,16 @@ func RawBlock(block string) Part {
 	if err := json.Unmarshal([]byte(block), &head); err != nil || head.Type == "" {
 		panic(fmt.Sprintf("modeltest: RawBlock wants a JSON object with a type, got %.200s", block))
 	}
-	return Part{kind: kindRaw, raw: json.RawMessage(block)}
+	return Part{kind: kindRaw, raw: oneLine(block)}
+}
+
+// oneLine is JSON without line breaks, as it has to be in an event.
+func oneLine(text string) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		panic(fmt.Sprintf("modeltest: not JSON: %.200s", text))
+	}
+	return b.Bytes()
 }
 
 // Fragments sets how a text, thinking or tool input is broken into deltas. They
@@ -177,7 +187,8 @@ func Cut() Part { return Part{kind: kindStep, step: step{cut: true}} }
 func Ping() Part { return Event("ping", `{"type": "ping"}`) }
 
 // Event is an event of any kind with any data, one that no client knows for
-// instance. Requests without streaming don't see it.
+// instance. Lines of data become data lines of their own. Requests without
+// streaming don't see it.
 func Event(name, data string) Part {
 	return Part{kind: kindStep, step: step{event: name, data: json.RawMessage(data)}}
 }
@@ -285,9 +296,10 @@ func (r *Reply) StopAt(sequence string) *Reply {
 	return r
 }
 
-// StopDetails sets the stop_details object that goes with a refusal, as JSON.
+// StopDetails sets the stop_details object that goes with a refusal, as JSON. It
+// panics when it is none.
 func (r *Reply) StopDetails(details string) *Reply {
-	r.details = json.RawMessage(details)
+	r.details = oneLine(details)
 	return r
 }
 

@@ -1,0 +1,223 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A problem is what a request is refused for.
+type problem struct {
+	status int
+	typ    string
+	msg    string
+}
+
+func invalid(format string, args ...any) *problem {
+	return &problem{400, "invalid_request_error", fmt.Sprintf(format, args...)}
+}
+
+// A path is a place in the body, written as the API writes it:
+// messages.0.content.1.
+type path struct {
+	up    *path
+	name  string // empty: an index
+	index int
+}
+
+func (p *path) key(name string) *path { return &path{up: p, name: name} }
+func (p *path) at(i int) *path        { return &path{up: p, index: i} }
+
+func (p *path) String() string {
+	part := p.name
+	if part == "" {
+		part = strconv.Itoa(p.index)
+	}
+	if p.up == nil {
+		return part
+	}
+	return p.up.String() + "." + part
+}
+
+// decoder reads a body into a Request and keeps the first thing in it that is
+// refused. It goes on after that, so that the Request is as full as it can be.
+type decoder struct {
+	r        *Request
+	count    bool // a count_tokens request
+	schemas  *schemaCache
+	thoughts *thoughts
+	err      *problem
+	marks    []mark // of cache_control, in the order of the prompt
+	images   []imageAt
+}
+
+func (d *decoder) fail(p *path, format string, args ...any) {
+	if d.err == nil {
+		d.err = invalid("%s: %s", p, fmt.Sprintf(format, args...))
+	}
+}
+
+const extraInputs = "Extra inputs are not permitted"
+
+// body decodes the whole body, in the order of the prompt: tools, system, messages.
+func (d *decoder) body(raw json.RawMessage) {
+	if kindOf(raw) != '{' {
+		d.err = invalid("Input should be an object")
+		return
+	}
+	d.r.fields = map[string]json.RawMessage{}
+	eachField(raw, func(key string, value json.RawMessage) {
+		d.r.fields[key] = value
+		if !d.allowsField(key) {
+			d.fail(&path{name: key}, extraInputs)
+		}
+	})
+	d.model()
+	d.settings()
+	d.required("messages", func(p *path, v json.RawMessage) { _ = d.list(p, v) })
+	if v, ok := d.r.fields["tools"]; ok {
+		p := &path{name: "tools"}
+		d.each(p, v, func(p *path, v json.RawMessage) { d.tool(p, v) })
+	}
+	if v, ok := d.r.fields["system"]; ok {
+		d.r.System = d.blocks(&path{name: "system"}, v, "prompt")
+	}
+	if v, ok := d.r.fields["messages"]; ok && kindOf(v) == '[' {
+		d.each(&path{name: "messages"}, v, d.message)
+	}
+	if v := d.r.fields["cache_control"]; v != nil {
+		d.cacheControl((&path{name: "cache_control"}), v)
+	}
+}
+
+// required calls f with a field that has to be there.
+func (d *decoder) required(name string, f func(*path, json.RawMessage)) {
+	p := &path{name: name}
+	v, ok := d.r.fields[name]
+	if !ok {
+		d.fail(p, "Field required")
+		return
+	}
+	f(p, v)
+}
+
+// optional calls f with a field that is there and not null.
+func (d *decoder) optional(name string, f func(*path, json.RawMessage)) {
+	if v, ok := d.r.fields[name]; ok && kindOf(v) != '0' {
+		f(&path{name: name}, v)
+	}
+}
+
+func (d *decoder) text(p *path, v json.RawMessage) string {
+	if kindOf(v) != '"' {
+		d.fail(p, "Input should be a valid string")
+		return ""
+	}
+	return unquote(v)
+}
+
+func (d *decoder) boolean(p *path, v json.RawMessage) bool {
+	if k := kindOf(v); k != 't' && k != 'f' {
+		d.fail(p, "Input should be a valid boolean")
+		return false
+	}
+	return v[0] == 't'
+}
+
+func (d *decoder) integer(p *path, v json.RawMessage) (int, bool) {
+	if kindOf(v) == 'n' {
+		if n, ok := whole(v); ok {
+			return n, true
+		}
+	}
+	d.fail(p, "Input should be a valid integer")
+	return 0, false
+}
+
+func (d *decoder) list(p *path, v json.RawMessage) bool {
+	if kindOf(v) != '[' {
+		d.fail(p, "Input should be a valid list")
+		return false
+	}
+	return true
+}
+
+func (d *decoder) object(p *path, v json.RawMessage) bool {
+	if kindOf(v) != '{' {
+		d.fail(p, "Input should be an object")
+		return false
+	}
+	return true
+}
+
+// each calls f with the items of a list.
+func (d *decoder) each(p *path, v json.RawMessage, f func(*path, json.RawMessage)) {
+	if d.list(p, v) {
+		eachItem(v, func(i int, v json.RawMessage) { f(p.at(i), v) })
+	}
+}
+
+// oneOf refuses a text that is none of the words.
+func (d *decoder) oneOf(p *path, v json.RawMessage, words ...string) string {
+	got := d.text(p, v)
+	for _, w := range words {
+		if got == w {
+			return got
+		}
+	}
+	d.fail(p, "Input should be %s", orList(words))
+	return got
+}
+
+// orList is 'a', 'b' or 'c'.
+func orList(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString("'" + w + "'")
+	}
+	return b.String()
+}
+
+// message decodes one message.
+func (d *decoder) message(p *path, v json.RawMessage) {
+	var m Message
+	var content json.RawMessage
+	var role, config bool
+	if !d.object(p, v) {
+		d.r.Messages = append(d.r.Messages, m)
+		return
+	}
+	eachField(v, func(key string, v json.RawMessage) {
+		switch key {
+		case "role":
+			role = true
+			m.Role = d.oneOf(p.key(key), v, "user", "assistant", "system")
+		case "content":
+			content = v
+		case "clear_at", "output_config":
+			config = true
+		default:
+			d.fail(p.key(key), extraInputs)
+		}
+	})
+	switch {
+	case !role:
+		d.fail(p.key("role"), "Field required")
+	case config && m.Role != "system":
+		d.fail(p, "clear_at and output_config are for `system` messages only")
+	}
+	switch {
+	case content != nil:
+		m.Content = d.blocks(p.key("content"), content, m.Role)
+	case !config:
+		d.fail(p.key("content"), "Field required")
+	}
+	d.r.Messages = append(d.r.Messages, m)
+}

@@ -1,0 +1,193 @@
+package modeltest
+
+import (
+	"slices"
+	"strings"
+)
+
+// conversation checks the blocks against their neighbours.
+func (d *decoder) conversation() {
+	msgs := d.r.Messages
+	p := &path{name: "messages"}
+	if len(msgs) == 0 {
+		d.fail(p, "at least one message is required")
+		return
+	}
+	if msgs[0].Role != "user" {
+		d.fail(p, "first message must use the \"user\" role")
+	}
+	ids := map[string]bool{}
+	for i, m := range msgs {
+		d.notEmpty(p.at(i), m, i == len(msgs)-1)
+		d.unique(p.at(i), m, ids)
+		switch m.Role {
+		case "user":
+			d.results(i)
+		case "assistant":
+			d.answered(i)
+			d.ending(i)
+		case "system":
+			d.midSystem(i)
+		}
+	}
+	d.texts(&path{name: "system"}, d.r.System)
+}
+
+// notEmpty refuses empty messages and texts.
+func (d *decoder) notEmpty(p *path, m Message, last bool) {
+	empty := len(m.Content) == 0 || m.Content[0].wasString() && m.Content[0].Text == ""
+	switch {
+	case empty && m.Role == "user":
+		d.fail(p, "user messages must have non-empty content")
+	case m.Role == "user" && m.Content[0].wasString() && strings.TrimSpace(m.Content[0].Text) == "":
+		d.fail(p.key("content"), "text content blocks must contain non-whitespace text")
+	case empty && m.Role == "assistant" && !last:
+		d.fail(p, "all messages must have non-empty content except for the optional final assistant message")
+	case !empty:
+		d.texts(p.key("content"), m.Content)
+	}
+}
+
+// texts refuses text blocks without text, also inside tool results.
+func (d *decoder) texts(p *path, blocks []Content) {
+	for i, c := range blocks {
+		switch {
+		case c.Type == "text" && c.wasString() && c.Text == "":
+			// An empty string is no block at all: a tool result may be one.
+		case c.Type == "text" && c.Text == "":
+			d.fail(p.at(i), "text content blocks must be non-empty")
+		case c.Type == "text" && strings.TrimSpace(c.Text) == "" && !c.wasString():
+			d.fail(p.at(i), "text content blocks must contain non-whitespace text")
+		case c.Type == "tool_result":
+			d.texts(p.at(i).key("content"), c.Content)
+		}
+	}
+}
+
+// unique refuses a second tool call under the same id.
+func (d *decoder) unique(p *path, m Message, ids map[string]bool) {
+	for j, c := range m.Content {
+		if c.Type != "tool_use" {
+			continue
+		}
+		if ids[c.ID] {
+			d.fail(p.key("content").at(j), "`tool_use` ids must be unique (found twice: %s)", c.ID)
+		}
+		ids[c.ID] = true
+	}
+}
+
+// answered refuses tool calls without their results at the beginning of the
+// next message.
+func (d *decoder) answered(i int) {
+	msgs := d.r.Messages
+	var open []string
+	for _, c := range msgs[i].Content {
+		if c.Type != "tool_use" {
+			continue
+		}
+		answered := i+1 < len(msgs) && slices.ContainsFunc(leadingResults(msgs[i+1]),
+			func(r Content) bool { return r.ToolUseID == c.ID })
+		if !answered {
+			open = append(open, c.ID)
+		}
+	}
+	if len(open) > 0 {
+		d.fail((&path{name: "messages"}).at(i), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. "+
+			"Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(open, ", "))
+	}
+}
+
+// leadingResults are the tool results that a user message begins with.
+func leadingResults(m Message) []Content {
+	if m.Role != "user" {
+		return nil
+	}
+	n := slices.IndexFunc(m.Content, func(c Content) bool { return c.Type != "tool_result" })
+	if n < 0 {
+		n = len(m.Content)
+	}
+	return m.Content[:n]
+}
+
+// results refuses tool results that answer no call of the message before, or
+// answer one twice, or come late.
+func (d *decoder) results(i int) {
+	p := (&path{name: "messages"}).at(i).key("content")
+	leading := len(leadingResults(d.r.Messages[i]))
+	seen := map[string]bool{}
+	for j, c := range d.r.Messages[i].Content {
+		if c.Type != "tool_result" {
+			continue
+		}
+		switch {
+		case !d.called(i-1, c.ToolUseID):
+			d.fail(p.at(j), "unexpected `tool_use_id` found in `tool_result` blocks: %s. "+
+				"Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", c.ToolUseID)
+		case seen[c.ToolUseID]:
+			d.fail(p.at(j), "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", c.ToolUseID)
+		case j >= leading:
+			d.fail(p.at(j), "`tool_result` blocks must come before all other blocks of the message: %s", c.ToolUseID)
+		}
+		seen[c.ToolUseID] = true
+	}
+}
+
+// called says whether message i is an assistant's that makes the call.
+func (d *decoder) called(i int, id string) bool {
+	return i >= 0 && d.r.Messages[i].Role == "assistant" && slices.ContainsFunc(d.r.Messages[i].Content,
+		func(c Content) bool { return c.Type == "tool_use" && c.ID == id })
+}
+
+// ending checks how an assistant message ends.
+func (d *decoder) ending(i int) {
+	content := d.r.Messages[i].Content
+	if len(content) == 0 {
+		return
+	}
+	p := (&path{name: "messages"}).at(i)
+	last := content[len(content)-1]
+	final := i == len(d.r.Messages)-1
+	switch {
+	case last.Type == "thinking" || last.Type == "redacted_thinking":
+		d.fail(p, "The final block in an assistant message cannot be `thinking`.")
+	case final && last.Type == "text" && strings.TrimRight(last.Text, " \t\r\n") != last.Text:
+		d.fail(&path{name: "messages"}, "final assistant content cannot end with trailing whitespace")
+	}
+}
+
+// midSystem checks the place of a system message in the conversation.
+func (d *decoder) midSystem(i int) {
+	msgs := d.r.Messages
+	p := (&path{name: "messages"}).at(i)
+	if i == 0 {
+		return // refused already: the first message is the user's
+	}
+	before := msgs[i-1]
+	serverTool := before.Role == "assistant" && len(before.Content) > 0 &&
+		slices.Contains([]string{"server_tool_use", "mcp_tool_use"}, before.Content[len(before.Content)-1].Type)
+	switch {
+	case withoutMidSystem(d.r.Model):
+		d.fail(p.key("role"), "Input should be 'user' or 'assistant': %s takes no `system` messages", d.r.Model)
+	case before.Role == "system":
+		d.fail(p, "`system` messages must not follow each other")
+	case before.Role != "user" && !serverTool:
+		d.fail(p, "a `system` message must immediately follow a user message, or an assistant message that ends in a server tool use")
+	case i+1 < len(msgs) && msgs[i+1].Role == "user":
+		d.fail(p, "a `system` message must be the last one or be followed by an assistant message")
+	}
+}
+
+// withoutMidSystem says that a model of this name is known to take no system
+// messages in the conversation: they came with Claude Opus 4.8.
+func withoutMidSystem(model string) bool {
+	if strings.HasPrefix(model, "claude-opus-4-8") || strings.HasPrefix(model, "claude-opus-4-9") {
+		return false
+	}
+	for _, old := range []string{"claude-2", "claude-3", "claude-haiku-4", "claude-sonnet-4", "claude-opus-4"} {
+		if strings.HasPrefix(model, old) {
+			return true
+		}
+	}
+	return false
+}

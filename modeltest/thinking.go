@@ -1,0 +1,103 @@
+package modeltest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Signature returns the signature that a [Model] gives a thinking block with this
+// text, and takes it back with. Histories that a test writes itself need it.
+func Signature(thinking string) string {
+	sum := sha256.Sum256([]byte("tenon modeltest thinking\n" + thinking))
+	return "Eq" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// thoughts is what a model remembers of the thinking blocks that it gave.
+type thoughts struct {
+	mu     sync.Mutex          // guards the rest
+	signed map[string]bool     // signatures that a script made up
+	before map[string][]string // by the id of a tool call: the signatures before it
+}
+
+// given remembers the thinking blocks of an answer.
+func (t *thoughts) given(blocks []answerBlock) {
+	var signatures []string
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range blocks {
+		switch b.typ {
+		case "thinking":
+			signatures = append(signatures, b.signature)
+			if b.signature != Signature(b.text) {
+				if t.signed == nil {
+					t.signed = map[string]bool{}
+				}
+				t.signed[b.signature] = true
+			}
+		case "tool_use":
+			if len(signatures) > 0 {
+				if t.before == nil {
+					t.before = map[string][]string{}
+				}
+				t.before[b.id] = signatures
+			}
+		}
+	}
+}
+
+// made says whether a model signed this.
+func (t *thoughts) made(thinking, signature string) bool {
+	if signature != "" && signature == Signature(thinking) {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return signature != "" && t.signed[signature]
+}
+
+func (t *thoughts) beforeCall(id string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.before[id]
+}
+
+// thinkingBlocks checks the thinking blocks that come back: each with the
+// signature it was given, and all of them while the tool calls after them are
+// still being worked on.
+func (d *decoder) thinkingBlocks() {
+	messages := &path{name: "messages"}
+	current := true // in the turn that is still going on
+	for i, m := range slices.Backward(d.r.Messages) {
+		if m.Role == "user" && len(leadingResults(m)) == 0 {
+			current = false
+		}
+		if m.Role != "assistant" {
+			continue
+		}
+		p := messages.at(i).key("content")
+		var signatures []string
+		for j, c := range m.Content {
+			switch {
+			case c.Type == "thinking" && !d.thoughts.made(c.Thinking, c.Signature):
+				d.fail(p.at(j), "Invalid `signature` in `thinking` block")
+			case c.Type == "thinking":
+				signatures = append(signatures, c.Signature)
+			case c.Type == "tool_use" && current && d.thinks():
+				if want := d.thoughts.beforeCall(c.ID); !slices.Equal(want, signatures) && len(want) > 0 {
+					d.fail(p.at(j).key("type"), "Expected `thinking` or `redacted_thinking`, but found `tool_use`. "+
+						"When `thinking` is enabled, the thinking blocks before a tool call must be sent back with it, complete, "+
+						"unmodified and in their order.")
+				}
+			}
+		}
+	}
+}
+
+// thinks says that thinking is on in this request.
+func (d *decoder) thinks() bool {
+	v := string(d.r.fields["thinking"])
+	return strings.Contains(v, `"enabled"`) || strings.Contains(v, `"adaptive"`)
+}
