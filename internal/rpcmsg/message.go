@@ -7,6 +7,8 @@ package rpcmsg
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -227,4 +229,43 @@ func Text(raw json.RawMessage) (string, bool) {
 	}
 	s, err := unquote(raw)
 	return s, err == nil
+}
+
+// OversizedID finds the id of a message that was too long to be kept, from its
+// beginning and its end. It reports false where it cannot be sure: it takes an id
+// at the front only before params, and one at the end only as the last member
+// of the message itself.
+func OversizedID(head, tail []byte) (json.RawMessage, bool) {
+	if id, ok := headID(head); ok {
+		return id, true
+	}
+	match := idAtEnd.FindSubmatch(tail)
+	if match == nil || !utf8.Valid(match[1]) {
+		return nil, false
+	}
+	return json.RawMessage(match[1]), true
+}
+
+// idAtEnd is an id, a jsonrpc perhaps, and the brace that closes the message: one
+// more brace would mean that the id belongs to something inside.
+var idAtEnd = regexp.MustCompile(`[,{]\s*"id"\s*:\s*("[^"\\]*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"[^"\\]*"\s*)?}\s*$`)
+
+func headID(head []byte) (json.RawMessage, bool) {
+	s := scanner{data: head}
+	if s.peek() != '{' {
+		return nil, false
+	}
+	var id json.RawMessage
+	_ = s.container('}', func() error { // ends with an error where the head does
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		value, err := s.value(1)
+		if err == nil && key == "id" && s.pos < len(head) && isID(value) {
+			id = value
+		}
+		return err
+	})
+	return id, id != nil && checkText(id) == nil
 }

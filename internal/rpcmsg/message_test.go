@@ -262,3 +262,25 @@ func sameMembers(t *testing.T, raw json.RawMessage, m *Message) {
 		}
 	}
 }
+
+func TestOversizedID(t *testing.T) {
+	tests := []struct{ name, head, tail, want string }{
+		{"in front", `{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":"xxx`, `xxx"}}`, `"a"`},
+		{"in front, after a member", `{"method":"x","id":12,"params":{"id":3,"a":"x`, `xxx"}}`, `12`},
+		{"at the end", `{"method":"x","params":{"a":"xxx`, `xxx"},"jsonrpc":"2.0","id":7}`, `7`},
+		{"at the end, before jsonrpc", `{"method":"x","params":{"a":"xxx`, `xxx"},"id":"k","jsonrpc":"2.0"}`, `"k"`},
+		{"of something inside", `{"method":"x","params":{"a":"xxx`, `xxx","id":7}}`, ``},
+		{"in a text", `{"method":"x","params":{"a":"xxx`, `,\"id\":7}"}}`, ``},
+		{"cut off", `{"method":"x","id":1234`, `xxx`, ``},
+		{"none", `{"method":"x","params":{"a":"xxx`, `xxx"}}`, ``},
+		{"a batch", `[{"id":1,"method":"x","params":{"a":"xxx`, `xxx"}}]`, ``},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, ok := OversizedID([]byte(test.head), []byte(test.tail))
+			if string(got) != test.want || ok != (test.want != "") {
+				t.Errorf("got %s, %v; want %s", got, ok, test.want)
+			}
+		})
+	}
+}
