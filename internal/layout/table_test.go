@@ -83,13 +83,13 @@ var rooms = []room{
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
-	{path: "internal/schemasuite", tests: []string{"mcpserver"}},
+	{path: "internal/schemasuite"},
 	{path: "internal/conformance", imports: []string{"mcpserver", "mcphost", "mcpauth"}},
 	{path: "internal/deps"}, // holds go.mod while the rooms are being built
 }
 
 // testRooms are imported by test files only, and any test file may.
-var testRooms = []string{"internal/peers"}
+var testRooms = []string{"internal/peers", "internal/schemasuite"}
 
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
