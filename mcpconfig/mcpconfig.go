@@ -9,23 +9,51 @@
 //	for _, p := range problems {
 //		fmt.Fprintln(os.Stderr, p)
 //	}
-//	host, err := mcphost.New(&mcphost.Options{Servers: cfg.ServerConfigs()})
+//	servers, more := cfg.ServerConfigs()
+//	host, err := mcphost.New(&mcphost.Options{Servers: servers})
+//
+// # An entry
+//
+//	{"mcpServers": {
+//	  "files":  {"command": "npx", "args": ["-y", "some-server", "."], "env": {"TOKEN": "${TOKEN}"}, "cwd": "data"},
+//	  "search": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${KEY:-none}"}}
+//	}}
+//
+// type is stdio, http (or streamable-http) or sse. Without it an entry with a command is stdio,
+// and one with a url alone is http, with a note. The other keys: headersHelper and oauth for http
+// and sse; timeout and connectTimeout in milliseconds, alwaysLoad, required, disabled, and
+// tools, a list of {"name": …, "permission_policy": "always_allow", "always_ask" or "always_deny"}, for all. connectTimeout and required are
+// Tenon's own. A key that is not known is told of in a note and does nothing else.
+//
+// # References
+//
+// ${NAME} and ${NAME:-default} are expanded in command, args, cwd, url, headersHelper and in the values of
+// env, headers and oauth. A variable that is not set and has no default refuses the entry: a server never receives
+// the reference itself. $NAME, $5, $$ and ${} are ordinary text, and what stands before a
+// reference stays: \${NAME} is a backslash and the value. The default ends at the matching brace and may hold references. For the
+// text ${NAME} as such, write ${_:-$}{NAME}, with a variable that is not set.
+//
+// # Text
+//
+// A byte order mark is skipped. Comments and trailing commas are accepted, with a note since other hosts refuse them. Of a key that stands twice in
+// an object the last counts, with a note.
 package mcpconfig
 
 import (
-	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// A Scope says where an entry comes from. Of two entries with one name the one of the higher
+// A Scope says where an entry comes from. Of two entries with one name that of the higher
 // scope wins whole; nothing is merged.
 type Scope string
 
 // The scopes, the highest first.
 const (
-	// ScopeDynamic is what the program or its command line gives: [LoadOptions.Servers] and [LoadOptions.MCPConfigs].
+	// ScopeDynamic is what the program or its command line gives: [LoadOptions.MCPConfigs].
 	ScopeDynamic Scope = "dynamic"
 	// ScopeLocal is the user's own configuration for one project: projects[DIR].mcpServers of ~/.claude.json.
 	ScopeLocal Scope = "local"
@@ -45,14 +73,14 @@ const (
 	SSE   Kind = "sse"
 )
 
-// An Entry is one server's configuration, checked and expanded.
+// An Entry is one server's configuration, checked and expanded. It holds secrets: its parts are not for logs.
 type Entry struct {
 	// Name is the registration key.
 	Name string
-	// Scope and Source say where the entry stands: Source is the file, "--mcp-config" or "options".
+	// Scope and Source say where the entry stands: Source is the file, or "--mcp-config" for JSON given in place.
 	Scope  Scope
 	Source string
-	// Line is where the entry begins in its file, counted from 1; zero if it has none.
+	// Line is where the entry begins in its document, counted from 1.
 	Line int
 
 	// Kind is the transport. Command, Args, Env and Dir belong to stdio, the next four to http and sse.
@@ -87,77 +115,22 @@ type OAuth struct {
 
 // A Config is a set of servers.
 type Config struct {
-	// Servers are the entries in force, by name.
+	// Servers are the entries in force, by name; those that are disabled too.
 	Servers map[string]Entry
 	// Overridden are the good entries that one of a higher scope, or a nearer file, replaces.
 	Overridden []Entry
 }
 
-// A Level says what a problem costs.
-type Level string
+// Names are the servers' names, sorted.
+func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Servers)) }
 
-// The levels.
-const (
-	// LevelNote costs nothing: the entry loads, but something in it does nothing or is not what it seems.
-	LevelNote Level = "note"
-	// LevelEntry costs the entry.
-	LevelEntry Level = "entry"
-	// LevelFile costs the whole file.
-	LevelFile Level = "file"
-)
-
-// A Problem is something wrong in a configuration. No problem holds the value of an environment
-// variable, a header, an argument or a URL.
-type Problem struct {
-	Level Level
-	// File is the path, "--mcp-config" or "options".
-	File string
-	// Line and Column are counted from 1, columns in bytes; zero if unknown.
-	Line, Column int
-	// Server is the entry's name; empty for a problem of the file.
-	Server string
-	// Path is the JSON path of the place: mcpServers.stock.env.PORT.
-	Path string
-	// Message says what is wrong, Want what was expected, Instead what to write.
-	Message, Want, Instead string
-}
-
-// LoadOptions say where to look. The zero value, like a nil pointer, means the current directory, all
-// sources and the process environment.
-type LoadOptions struct {
-	// Dir is the session's directory. Empty means the current one.
-	Dir string
-	// UserFile is the user's configuration. Empty means .claude.json in $CLAUDE_CONFIG_DIR or else in the home directory.
-	UserFile string
-	// SettingSources are the files to read: user, project, local. Nil means all three, empty means none.
-	SettingSources []Scope
-	// MCPConfigs are values of --mcp-config: each a file's path, or JSON. A later one wins over an earlier.
-	MCPConfigs []string
-	// Strict reads MCPConfigs only.
-	Strict bool
-	// LookupEnv resolves ${NAME}. Nil means os.LookupEnv.
-	LookupEnv func(name string) (string, bool)
-}
-
-// Load reads all that configures servers for a run in o.Dir.
-func Load(o *LoadOptions) (*Config, []Problem) {
-	return &Config{}, []Problem{{Level: LevelFile, Message: errors.New("not implemented yet").Error()}}
-}
-
-// ParseOptions say what a document is. The zero value, like a nil pointer, is a document without a
-// name in the dynamic scope.
-type ParseOptions struct {
-	// File names the document in problems.
-	File string
-	// Scope is given to the entries. Empty means [ScopeDynamic].
-	Scope Scope
-	// Dir is what a relative cwd is resolved against. Empty leaves it relative.
-	Dir string
-	// LookupEnv resolves ${NAME}. Nil means os.LookupEnv.
-	LookupEnv func(name string) (string, bool)
-}
-
-// Parse reads one document with the top-level key mcpServers.
-func Parse(data []byte, o *ParseOptions) (*Config, []Problem) {
-	return &Config{}, []Problem{{Level: LevelFile, Message: errors.New("not implemented yet").Error()}}
+// Policies are the per-tool permission policies of all servers, as [permission.Options.Tools] takes them.
+func (c *Config) Policies() map[string]map[string]permission.ToolPolicy {
+	out := map[string]map[string]permission.ToolPolicy{}
+	for name, e := range c.Servers {
+		if len(e.Policies) > 0 {
+			out[name] = maps.Clone(e.Policies)
+		}
+	}
+	return out
 }

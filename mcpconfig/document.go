@@ -1,0 +1,295 @@
+package mcpconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+const (
+	// maxBytes is the size up to which a document is read.
+	maxBytes = 64 << 20
+	// maxDepth is the nesting up to which a document is parsed.
+	maxDepth = 500
+)
+
+var utf8BOM = []byte("\xef\xbb\xbf")
+
+// A document is parsed text that knows where everything stands. Comments and trailing commas are
+// accepted, and told of in relaxed.
+type document struct {
+	file    string
+	data    []byte // without the byte order mark
+	bom     bool
+	relaxed bool
+	root    hujson.Value
+	lines   []int // offsets at which lines begin
+}
+
+// A syntaxError is text that is no JSON.
+type syntaxError struct {
+	line, column int
+	message      string
+}
+
+func (e *syntaxError) Error() string {
+	if e.line == 0 {
+		return e.message
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
+}
+
+// parseDocument parses text. An error is a *syntaxError and never quotes the text.
+func parseDocument(data []byte, file string) (*document, error) {
+	d := &document{file: file, lines: []int{0}}
+	d.data, d.bom = bytes.CutPrefix(data, utf8BOM)
+	for i, c := range d.data {
+		if c == '\n' {
+			d.lines = append(d.lines, i+1)
+		}
+	}
+	switch {
+	case len(d.data) > maxBytes:
+		return d, &syntaxError{message: fmt.Sprintf("it has %d bytes, more than the %d that are read", len(d.data), maxBytes)}
+	case bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return d, &syntaxError{message: "it is UTF-16; save it as UTF-8"}
+	case len(bytes.TrimSpace(d.data)) == 0:
+		return d, &syntaxError{message: "it is empty"}
+	}
+	if at := tooDeep(d.data); at >= 0 {
+		return d, d.syntax(at, fmt.Sprintf("it is nested more than %d levels deep", maxDepth))
+	}
+	root, err := hujson.Parse(d.data)
+	if err != nil {
+		return d, d.parseError(err)
+	}
+	if !utf8.Valid(d.data) {
+		return d, d.syntax(invalidUTF8(d.data), "it is not valid UTF-8")
+	}
+	d.root, d.relaxed = root, !root.IsStandard()
+	return d, nil
+}
+
+// hujsonPosition is how the parser begins its messages.
+var hujsonPosition = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
+
+// parseError is a parser's error without what it quotes: the text may hold secrets.
+func (d *document) parseError(err error) error {
+	e := &syntaxError{message: "it is no valid JSON"}
+	m := hujsonPosition.FindStringSubmatch(err.Error())
+	if m == nil {
+		return e
+	}
+	e.line, _ = strconv.Atoi(m[1])
+	e.column, _ = strconv.Atoi(m[2])
+	rest := err.Error()[len(m[0]):]
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.message = "the JSON ends too soon: a bracket or quotation mark is not closed"
+	case strings.HasPrefix(rest, "invalid literal"):
+		e.message = "invalid value: a string with a bad escape or line break, or a word without quotation marks"
+	default:
+		e.message = "invalid JSON: " + rest
+	}
+	return e
+}
+
+func (d *document) syntax(offset int, message string) error {
+	line, column := d.position(offset)
+	return &syntaxError{line, column, message}
+}
+
+// position is the line and column of an offset, counted from 1.
+func (d *document) position(offset int) (line, column int) {
+	line = sort.SearchInts(d.lines, offset+1)
+	return line, offset - d.lines[line-1] + 1
+}
+
+// tooDeep is where nesting passes maxDepth, or -1. The parser recurses without a bound of its own.
+func tooDeep(data []byte) int {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			i += commentLength(data[i:])
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return -1
+}
+
+// commentLength is how many bytes after the first belong to the comment that data begins with.
+func commentLength(data []byte) int {
+	end := ""
+	switch {
+	case bytes.HasPrefix(data, []byte("//")):
+		end = "\n"
+	case bytes.HasPrefix(data, []byte("/*")):
+		end = "*/"
+	default:
+		return 0
+	}
+	i := bytes.Index(data[2:], []byte(end))
+	if i < 0 {
+		return len(data) - 1
+	}
+	return 2 + i + len(end) - 1
+}
+
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return 0
+}
+
+// A node is a value in a document, with its path.
+type node struct {
+	v    hujson.Value
+	path string
+}
+
+func (d *document) top() node { return node{d.root, ""} }
+
+func (n node) offset() int { return n.v.StartOffset }
+
+// kind names the type of the value, for messages.
+func (n node) kind() string {
+	switch n.v.Value.Kind() {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	}
+	return "a list"
+}
+
+// A member is one of an object's. The place of its name is where a message points to.
+type member struct {
+	name  string
+	key   node
+	value node
+}
+
+// object are the members of an object in their order. Of several with one name the last counts, as for every JSON
+// parser, and the others are in doubled.
+func (n node) object() (members, doubled []member, ok bool) {
+	o, ok := n.v.Value.(*hujson.Object)
+	if !ok {
+		return nil, nil, false
+	}
+	last := make(map[string]int, len(o.Members))
+	all := make([]member, 0, len(o.Members))
+	for i, m := range o.Members {
+		name := m.Name.Value.(hujson.Literal).String()
+		path := joinPath(n.path, name)
+		all = append(all, member{name, node{m.Name, path}, node{m.Value, path}})
+		last[name] = i
+	}
+	for i, m := range all {
+		if last[m.name] == i {
+			members = append(members, m)
+		} else {
+			doubled = append(doubled, m)
+		}
+	}
+	return members, doubled, true
+}
+
+// get is the member of that name.
+func (n node) get(name string) (node, bool) {
+	members, _, _ := n.object()
+	i := slices.IndexFunc(members, func(m member) bool { return m.name == name })
+	if i < 0 {
+		return node{}, false
+	}
+	return members[i].value, true
+}
+
+// list are the elements of an array.
+func (n node) list() ([]node, bool) {
+	a, ok := n.v.Value.(*hujson.Array)
+	if !ok {
+		return nil, false
+	}
+	out := make([]node, len(a.Elements))
+	for i, e := range a.Elements {
+		out[i] = node{e, fmt.Sprintf("%s[%d]", n.path, i)}
+	}
+	return out, true
+}
+
+func (n node) isNull() bool { return n.v.Value.Kind() == 'n' }
+
+func (n node) text() (string, bool) {
+	if n.v.Value.Kind() != '"' {
+		return "", false
+	}
+	return n.v.Value.(hujson.Literal).String(), true
+}
+
+func (n node) boolean() (value, ok bool) {
+	k := n.v.Value.Kind()
+	return k == 't', k == 't' || k == 'f'
+}
+
+func (n node) number() (float64, bool) {
+	if n.v.Value.Kind() != '0' {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(n.v.Value.(hujson.Literal)), 64)
+	return f, err == nil
+}
+
+// raw is the value as standard JSON, without comments.
+func (n node) raw() json.RawMessage {
+	v := n.v.Clone()
+	v.BeforeExtra, v.AfterExtra = nil, nil
+	v.Minimize()
+	return v.Pack()
+}
+
+// plainKey is a name that stands in a path without brackets.
+var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+
+// joinPath appends a name to a JSON path.
+func joinPath(path, name string) string {
+	switch {
+	case !plainKey.MatchString(name):
+		return path + "[" + strconv.Quote(name) + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,378 @@
+package mcpconfig
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// The keys of an entry.
+const (
+	keyType           = "type"
+	keyCommand        = "command"
+	keyArgs           = "args"
+	keyEnv            = "env"
+	keyDir            = "cwd"
+	keyURL            = "url"
+	keyHeaders        = "headers"
+	keyHeadersHelper  = "headersHelper"
+	keyTimeout        = "timeout"
+	keyConnectTimeout = "connectTimeout"
+	keyAlwaysLoad     = "alwaysLoad"
+	keyRequired       = "required"
+	keyDisabled       = "disabled"
+	keyTools          = "tools"
+	keyOAuth          = "oauth"
+)
+
+var entryKeys = []string{
+	keyType, keyCommand, keyArgs, keyEnv, keyDir, keyURL, keyHeaders, keyHeadersHelper,
+	keyTimeout, keyConnectTimeout, keyAlwaysLoad, keyRequired, keyDisabled, keyTools, keyOAuth,
+}
+
+// foreignKeys are what other hosts, or other people, call these keys.
+var foreignKeys = map[string]string{
+	"serverurl": keyURL, "httpurl": keyURL, "uri": keyURL, "endpoint": keyURL, "baseurl": keyURL, "sseurl": keyURL,
+	"transport": keyType, "transporttype": keyType, "kind": keyType, "protocol": keyType,
+	"cmd": keyCommand, "executable": keyCommand, "program": keyCommand, "path": keyCommand,
+	"arguments": keyArgs, "argv": keyArgs, "params": keyArgs,
+	"environment": keyEnv, "environ": keyEnv, "envs": keyEnv, "envvars": keyEnv,
+	"workingdirectory": keyDir, "workdir": keyDir, "dir": keyDir, "directory": keyDir,
+	"httpheaders": keyHeaders, "requestheaders": keyHeaders, "requestinit": keyHeaders,
+	"enabled": keyDisabled, "disable": keyDisabled,
+	"timeoutms": keyTimeout, "calltimeout": keyTimeout, "tooltimeout": keyTimeout, "starttimeout": keyConnectTimeout, "startuptimeout": keyConnectTimeout,
+	"auth": keyOAuth, "autoapprove": keyTools, "alwaysallow": keyTools, "disabledtools": keyTools, "permissions": keyTools,
+}
+
+// An entryDecoder decodes one entry.
+type entryDecoder struct {
+	*faults
+	opts   ParseOptions
+	node   node
+	fields map[string]member
+	// strangers are the keys that an entry does not have.
+	strangers []member
+}
+
+// decodeEntry decodes the value of a member of mcpServers. What is wrong is in f; with faults the entry is not to be used.
+func decodeEntry(f *faults, m member, o ParseOptions) Entry {
+	d := &entryDecoder{faults: f, opts: o, node: m.value, fields: map[string]member{}}
+	members, doubled, ok := m.value.object()
+	if !ok {
+		d.fault(m.value, `an object like {"command": "…"} or {"type": "http", "url": "…"}`, "", "is %s", m.value.kind())
+		return Entry{}
+	}
+	for _, dup := range doubled {
+		d.note(dup.key, "", "stands twice; the last one counts and this one is ignored")
+	}
+	for _, field := range members {
+		if slices.Contains(entryKeys, field.name) {
+			d.fields[field.name] = field
+		} else {
+			d.strangers = append(d.strangers, field)
+		}
+	}
+	if strings.TrimSpace(m.name) == "" {
+		d.fault(m.key, "a name", "", "the server has no name")
+	}
+	var e Entry
+	e.Kind = d.kind()
+	switch e.Kind {
+	case Stdio:
+		d.stdio(&e)
+		d.idle(keyURL, keyHeaders, keyHeadersHelper, keyOAuth)
+	case HTTP, SSE:
+		d.remote(&e)
+		d.idle(keyCommand, keyArgs, keyEnv, keyDir)
+	}
+	d.common(&e)
+	d.strange()
+	return e
+}
+
+// kind is the transport; empty after a fault.
+func (d *entryDecoder) kind() Kind {
+	_, hasCommand := d.fields[keyCommand]
+	urlField, hasURL := d.fields[keyURL]
+	t, given := d.fields[keyType]
+	if !given {
+		switch stranger := d.stranger(keyType); {
+		case hasCommand:
+			return Stdio
+		case hasURL && stranger != nil:
+			d.fault(stranger.key, "", fmt.Sprintf(`"type": %s`, quotedType(stranger.value)), "is no key of an entry, and the transport depends on it")
+			return ""
+		case hasURL:
+			d.note(urlField.key, d.typeHint(), `the entry has a url and no type; it is taken as http`)
+			return HTTP
+		}
+		d.fault(d.node, `a "command" (stdio) or a "type" and a "url" (http, sse)`, d.misnamed(keyCommand, keyURL), `neither "command" nor "url" is given`)
+		return ""
+	}
+	name, ok := t.value.text()
+	if !ok {
+		d.fault(t.value, `"stdio", "http" or "sse"`, "", "is %s", t.value.kind())
+		return ""
+	}
+	switch name {
+	case "stdio":
+		return Stdio
+	case "http", "streamable-http":
+		return HTTP
+	case "sse":
+		return SSE
+	}
+	d.unknownType(t.value, name)
+	return ""
+}
+
+// unknownType refuses a type and says which one may be meant.
+func (d *entryDecoder) unknownType(n node, name string) {
+	instead := ""
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "", "+", "").Replace(name)) {
+	case "streamablehttp", "streamable", "httpstream", "http", "https", "remote":
+		instead = `"http"`
+	case "stdio", "local", "command", "process":
+		instead = `"stdio"`
+	case "sse", "httpsse":
+		instead = `"sse"`
+	case "ws", "wss", "websocket":
+		d.fault(n, `"stdio", "http" or "sse"`, "", "WebSocket servers are not supported")
+		return
+	case "sdk", "inprocess":
+		d.fault(n, `"stdio", "http" or "sse"`, "", "a server in the program itself is given in code, not in a file")
+		return
+	}
+	d.fault(n, `"stdio", "http" or "sse"`, instead, "the type %q is not known", shorten(name))
+}
+
+// quotedType is what the value of a wrongly named type would be.
+func quotedType(n node) string {
+	s, _ := n.text()
+	switch low := strings.ToLower(s); {
+	case strings.Contains(low, "sse"):
+		return `"sse"`
+	case strings.Contains(low, "stdio"):
+		return `"stdio"`
+	}
+	return `"http"`
+}
+
+// typeHint is the type that a url without one suggests.
+func (d *entryDecoder) typeHint() string {
+	raw, _ := d.fields[keyURL].value.text()
+	if u, err := url.Parse(raw); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
+		return `"type": "sse", if it is the older transport as its path suggests, or "type": "http"`
+	}
+	return `"type": "http"`
+}
+
+// stranger is the unknown key that stands for a known one, or nil.
+func (d *entryDecoder) stranger(known string) *member {
+	for i, m := range d.strangers {
+		if resembles(m.name) == known {
+			return &d.strangers[i]
+		}
+	}
+	return nil
+}
+
+// misnamed says which unknown keys should have been one of those.
+func (d *entryDecoder) misnamed(known ...string) string {
+	for _, k := range known {
+		if m := d.stranger(k); m != nil {
+			return fmt.Sprintf("%q for %q", k, m.name)
+		}
+	}
+	return ""
+}
+
+// resembles is the known key that a stranger most likely stands for, or empty.
+func resembles(name string) string {
+	low := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+	if k, ok := foreignKeys[low]; ok {
+		return k
+	}
+	for _, k := range entryKeys {
+		if kl := strings.ToLower(k); kl == low || len(low) > 3 && oneEdit(kl, low) {
+			return k
+		}
+	}
+	return ""
+}
+
+// oneEdit reports whether one letter put in, left out, changed or swapped with its neighbour makes a into b.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		return i < len(a) && (a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:])
+	case 1:
+		return a[i:] == b[i+1:]
+	}
+	return false
+}
+
+// strange notes the keys that do nothing.
+func (d *entryDecoder) strange() {
+	for _, m := range d.strangers {
+		k := resembles(m.name)
+		switch {
+		case k == keyDisabled && strings.EqualFold(m.name, "enabled"):
+			d.note(m.key, `"disabled": true, if it is not to be used`, "is no key of an entry and does nothing")
+		case k == keyTools:
+			d.note(m.key, `"tools": [{"name": …, "permission_policy": …}]`, "is no key of an entry and does nothing")
+		case k != "" && !d.has(k):
+			d.note(m.key, fmt.Sprintf("%q, if that is meant", k), "is no key of an entry and does nothing")
+		default:
+			d.note(m.key, "", "is no key of an entry and does nothing")
+		}
+	}
+}
+
+func (d *entryDecoder) has(key string) bool {
+	_, ok := d.fields[key]
+	return ok
+}
+
+// idle notes known keys that do nothing with this transport.
+func (d *entryDecoder) idle(keys ...string) {
+	for _, k := range keys {
+		if m, ok := d.fields[k]; ok && !m.value.isNull() {
+			d.note(m.key, "", "does nothing with this type of server")
+		}
+	}
+}
+
+func (d *entryDecoder) stdio(e *Entry) {
+	m, ok := d.fields[keyCommand]
+	if !ok {
+		d.fault(d.node, "a string: the program to start", d.misnamed(keyCommand), `"command" is missing`)
+		return
+	}
+	if _, isList := m.value.list(); isList {
+		d.fault(m.value, "a string: the program to start", `the first of the list as "command" and the rest as "args"`, "is a list")
+	} else if e.Command = d.text(m.value, "a string: the program to start"); d.clean(m.value) {
+		e.Command = d.command(m.value, e.Command)
+	}
+	e.Args = d.texts(keyArgs)
+	e.Env = d.textMap(keyEnv, "environment variables", func(n node, name string) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			d.fault(n, "the name of a variable", "", "cannot be the name of an environment variable")
+		}
+	})
+	if m, ok := d.fields[keyDir]; ok {
+		e.Dir = d.opts.resolve(d.text(m.value, "a string: the directory to start in"))
+	}
+}
+
+// clean reports whether there is no fault yet at the node or below it.
+func (d *entryDecoder) clean(n node) bool {
+	return !slices.ContainsFunc(d.bad, func(p Problem) bool { return strings.HasPrefix(p.Path, n.path) })
+}
+
+// command checks the program to start.
+func (d *entryDecoder) command(n node, s string) string {
+	if strings.TrimSpace(s) == "" {
+		d.fault(n, "the program to start", "", "is empty")
+		return s
+	}
+	first, _, blank := strings.Cut(s, " ")
+	if blank && !strings.ContainsAny(first, `/\`) && !d.has(keyArgs) {
+		d.note(n, `the program as "command" and the rest as "args", a list`, "holds a blank; it is one program's name, not a command line")
+	}
+	return s
+}
+
+func (d *entryDecoder) remote(e *Entry) {
+	m, ok := d.fields[keyURL]
+	if !ok {
+		instead := d.misnamed(keyURL)
+		if instead == "" && d.has(keyCommand) {
+			instead = `"type": "stdio", if the command is meant`
+		}
+		d.fault(d.node, `a string like "https://example.com/mcp"`, instead, `"url" is missing`)
+		return
+	}
+	if e.URL = d.text(m.value, `a string like "https://example.com/mcp"`); d.clean(m.value) {
+		d.url(m.value, e.URL)
+	}
+	e.Headers = d.textMap(keyHeaders, "headers", func(n node, name string) {
+		if !isToken(name) {
+			d.fault(n, "the name of a header: letters, digits and hyphens", "", "cannot be the name of a header")
+		}
+	})
+	d.headerValues(e.Headers)
+	if m, ok := d.fields[keyHeadersHelper]; ok {
+		e.HeadersHelper = d.text(m.value, "a string: the shell command that prints the headers")
+	}
+	e.OAuth = d.oauth()
+}
+
+// url checks an address without ever showing it: it may hold a password.
+func (d *entryDecoder) url(n node, raw string) {
+	const want = `an absolute URL like "https://example.com/mcp"`
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		d.fault(n, want, "", "is empty")
+	case err != nil:
+		d.fault(n, want, "", "is no URL")
+	case u.Scheme == "ws" || u.Scheme == "wss":
+		d.fault(n, want, "", "WebSocket servers are not supported")
+	case u.Scheme != "http" && u.Scheme != "https":
+		d.fault(n, want, "", "does not begin with http:// or https://")
+	case u.Host == "" || u.Hostname() == "":
+		d.fault(n, want, "", "names no host")
+	}
+}
+
+// headerValues checks what goes over the wire, and notes names that are one to HTTP.
+func (d *entryDecoder) headerValues(headers map[string]string) {
+	seen := map[string]string{}
+	members, _, _ := d.fields[keyHeaders].value.objectOrNone()
+	for _, m := range members {
+		if strings.ContainsFunc(headers[m.name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			d.fault(m.value, "one line of text", "", "holds a line break or another control character")
+		}
+		low := strings.ToLower(m.name)
+		if other, taken := seen[low]; taken {
+			d.note(m.key, "", "is the same header as %q; only one of them is sent", other)
+		}
+		seen[low] = m.name
+	}
+}
+
+// objectOrNone is object for a node that may be absent.
+func (n node) objectOrNone() (members, doubled []member, ok bool) {
+	if n.v.Value == nil {
+		return nil, nil, false
+	}
+	return n.object()
+}
+
+// isToken reports whether s can be the name of a header.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("()<>@,;:\\\"/[]?={}", c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// shorten keeps a word that is quoted in a message short.
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
+}

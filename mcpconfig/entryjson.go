@@ -1,0 +1,69 @@
+package mcpconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// EntryJSON is an entry as [SetServer] puts it into a document: only what is set, in a fixed order. The strings
+// are written as they are, so references stand as references.
+func EntryJSON(e Entry) (json.RawMessage, error) {
+	type policyJSON struct {
+		Name   string `json:"name"`
+		Policy string `json:"permission_policy"`
+	}
+	type oauthJSON struct {
+		ClientID     string   `json:"clientId,omitempty"`
+		ClientSecret string   `json:"clientSecret,omitempty"`
+		CallbackPort int      `json:"callbackPort,omitempty"`
+		MetadataURL  string   `json:"authServerMetadataUrl,omitempty"`
+		Scopes       []string `json:"scopes,omitempty"`
+	}
+	out := struct {
+		Type           Kind              `json:"type,omitempty"`
+		Command        string            `json:"command,omitempty"`
+		Args           []string          `json:"args,omitempty"`
+		Env            map[string]string `json:"env,omitempty"`
+		Dir            string            `json:"cwd,omitempty"`
+		URL            string            `json:"url,omitempty"`
+		Headers        map[string]string `json:"headers,omitempty"`
+		HeadersHelper  string            `json:"headersHelper,omitempty"`
+		OAuth          *oauthJSON        `json:"oauth,omitempty"`
+		Timeout        int64             `json:"timeout,omitempty"`
+		ConnectTimeout int64             `json:"connectTimeout,omitempty"`
+		AlwaysLoad     bool              `json:"alwaysLoad,omitempty"`
+		Required       bool              `json:"required,omitempty"`
+		Disabled       bool              `json:"disabled,omitempty"`
+		Tools          []policyJSON      `json:"tools,omitempty"`
+	}{
+		Type: e.Kind, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir,
+		URL: e.URL, Headers: e.Headers, HeadersHelper: e.HeadersHelper,
+		Timeout: int64(e.CallTimeout / time.Millisecond), ConnectTimeout: int64(e.ConnectTimeout / time.Millisecond),
+		AlwaysLoad: e.AlwaysLoad, Required: e.Required, Disabled: e.Disabled,
+	}
+	if e.OAuth != nil {
+		out.OAuth = &oauthJSON{e.OAuth.ClientID, e.OAuth.ClientSecret, e.OAuth.CallbackPort, e.OAuth.MetadataURL, e.OAuth.Scopes}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Policies)) {
+		out.Tools = append(out.Tools, policyJSON{name, string(e.Policies[name])})
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // for people to read
+	if err := enc.Encode(out); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// CheckEntry reports what [Parse] would say of one entry. The problems have no lines.
+func CheckEntry(name string, entry json.RawMessage, o *ParseOptions) []Problem {
+	_, problems := Parse(nest([]string{serversKey, name}, entry), o)
+	for i := range problems {
+		problems[i].Line, problems[i].Column = 0, 0
+	}
+	return problems
+}

@@ -1,0 +1,110 @@
+package mcpconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// updateTries is how often an update is begun anew because the file changed meanwhile.
+const updateTries = 10
+
+// ErrBusy reports that a file changed each time it was about to be written.
+var ErrBusy = errors.New("mcpconfig: the file keeps changing")
+
+// UpdateFile edits a file: it reads it, passes the text to edit (nil when there is no file) and puts what edit returns
+// in its place, at once and whole: whoever reads it meanwhile sees the old text or the new. A file that another program changes between
+// reading and writing is edited anew. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
+// stays one, and its target is written. When edit returns an error, or the text unchanged, nothing is written.
+func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
+	target, err := linkTarget(path)
+	if err != nil {
+		return fmt.Errorf("mcpconfig: %w", err)
+	}
+	for range updateTries {
+		before, info, err := snapshot(target)
+		if err != nil {
+			return fmt.Errorf("mcpconfig: %w", err)
+		}
+		after, err := edit(bytes.Clone(before))
+		if err != nil {
+			return err
+		}
+		if info != nil && bytes.Equal(before, after) {
+			return nil
+		}
+		done, err := replace(target, before, after, info, mode)
+		if err != nil {
+			return fmt.Errorf("mcpconfig: %w", err)
+		}
+		if done {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrBusy, path)
+}
+
+// linkTarget follows symbolic links, also to a file that is not there yet.
+func linkTarget(path string) (string, error) {
+	for range 40 {
+		link, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // no link, or nothing there: that is for the reading to report
+		}
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(filepath.Dir(path), link)
+		}
+		path = link
+	}
+	return "", fmt.Errorf("%s: too many symbolic links", path)
+}
+
+// snapshot reads a file; both results are nil when there is none.
+func snapshot(path string) ([]byte, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > maxBytes:
+		return nil, nil, fmt.Errorf("%s has more than %d bytes", path, maxBytes)
+	}
+	data, err := os.ReadFile(path)
+	return data, info, err
+}
+
+// replace puts the new text in place unless the old one has changed.
+func replace(path string, before, after []byte, info fs.FileInfo, mode fs.FileMode) (done bool, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if !done {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if info != nil {
+		mode = info.Mode()
+		keepOwner(f, info)
+	}
+	_, err = f.Write(after)
+	err = errors.Join(err, f.Chmod(mode.Perm()), f.Sync(), f.Close())
+	if err != nil {
+		return false, err
+	}
+	now, nowInfo, err := snapshot(path)
+	if err != nil || (nowInfo == nil) != (info == nil) || !bytes.Equal(now, before) {
+		return false, err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return false, err
+	}
+	return true, nil
+}

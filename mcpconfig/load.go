@@ -1,0 +1,310 @@
+package mcpconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ProjectFile is the name of a project's configuration.
+const ProjectFile = ".mcp.json"
+
+// inPlace is the name of JSON that was given in place.
+const inPlace = "--mcp-config"
+
+// LoadOptions say where to look. The zero value, like a nil pointer, means the current directory, all
+// sources and the process environment.
+type LoadOptions struct {
+	// Dir is the session's directory. Empty means the current one.
+	Dir string
+	// UserFile is the user's configuration. Empty means .claude.json in $CLAUDE_CONFIG_DIR or else in the home
+	// directory ($HOME, or %USERPROFILE% on Windows).
+	UserFile string
+	// SettingSources are the sources to read: [ScopeUser], [ScopeProject], [ScopeLocal]. Nil means all three, empty means none.
+	SettingSources []Scope
+	// MCPConfigs are values of --mcp-config: each a file's path, or JSON. A later one wins over an earlier.
+	MCPConfigs []string
+	// Strict reads MCPConfigs only.
+	Strict bool
+	// LookupEnv resolves ${NAME} and the variables above. Nil means os.LookupEnv.
+	LookupEnv func(name string) (string, bool)
+}
+
+// A loader collects what the sources give, the highest first.
+type loader struct {
+	opts     LoadOptions
+	cfg      *Config
+	refused  map[string]Problem // by server, the entry that would have won
+	switches switches
+	problems []Problem
+}
+
+// Load reads all that configures servers for a run in o.Dir. Of several entries with one name the first of these
+// counts, and is never merged with another: --mcp-config (the last that was given), the local scope, .mcp.json in the directory,
+// .mcp.json in its parents (the nearest), the user scope. Entries that a program gives in code are its own to put over these.
+//
+// An entry that is refused still keeps its name: the one below it, meant for elsewhere, does not
+// take its place, and a note says so. A file that is absent is no problem, but for one that MCPConfigs names. The configuration is never nil.
+func Load(o *LoadOptions) (*Config, []Problem) {
+	l := &loader{cfg: &Config{Servers: map[string]Entry{}}, refused: map[string]Problem{}}
+	if o != nil {
+		l.opts = *o
+	}
+	if l.opts.LookupEnv == nil {
+		l.opts.LookupEnv = os.LookupEnv
+	}
+	dir, err := filepath.Abs(l.opts.Dir)
+	if err != nil {
+		l.problems = append(l.problems, Problem{Level: LevelFile, File: l.opts.Dir, Message: fmt.Sprintf("the directory cannot be found: %v", err)})
+		return l.cfg, l.problems
+	}
+	l.opts.Dir = dir
+	l.dynamic()
+	if !l.opts.Strict {
+		l.settings()
+	}
+	return l.cfg, l.problems
+}
+
+// on reports whether a source is to be read.
+func (l *loader) on(s Scope) bool {
+	return l.opts.SettingSources == nil || slices.Contains(l.opts.SettingSources, s)
+}
+
+// dynamic reads the values of --mcp-config, the last first.
+func (l *loader) dynamic() {
+	for i, value := range slices.Backward(l.opts.MCPConfigs) {
+		name := inPlace
+		if len(l.opts.MCPConfigs) > 1 {
+			name = fmt.Sprintf("%s (number %d)", inPlace, i+1)
+		}
+		text := bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))
+		switch {
+		case len(text) == 0:
+			l.problems = append(l.problems, Problem{Level: LevelFile, File: name, Message: "is empty", Want: "the path of a file, or JSON"})
+			continue
+		case text[0] == '{' || text[0] == '[':
+			l.take(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
+			continue
+		}
+		path := l.path(value)
+		data, err := readFile(path, true)
+		if err != nil {
+			l.problems = append(l.problems, unreadable(path, err))
+			continue
+		}
+		l.take(parse(data, l.parseOptions(path, ScopeDynamic)))
+	}
+}
+
+// settings reads the files that the setting sources stand for.
+func (l *loader) settings() {
+	user, hasUser := l.openUserFile()
+	l.switches = l.readSwitches(user, hasUser)
+	if hasUser && l.on(ScopeLocal) {
+		if project, ok := projectNode(user, l.opts.Dir); ok {
+			l.take(parseServers(user, project, l.parseOptions(user.file, ScopeLocal), false))
+		}
+	}
+	if l.on(ScopeProject) {
+		for _, path := range projectFiles(l.opts.Dir) {
+			l.project(path)
+		}
+	}
+	if hasUser && l.on(ScopeUser) {
+		l.take(parseServers(user, user.top(), l.parseOptions(user.file, ScopeUser), false))
+	}
+}
+
+// project reads one .mcp.json, if it is there.
+func (l *loader) project(path string) {
+	data, err := readFile(path, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		l.problems = append(l.problems, unreadable(path, err))
+		return
+	}
+	r := parse(data, l.parseOptions(path, ScopeProject))
+	for name, e := range r.entries {
+		if by, off := l.switches.project[name]; off && !e.Disabled {
+			e.Disabled = true
+			r.entries[name] = e
+			r.problems = append(r.problems, Problem{
+				Level: LevelNote, File: path, Line: e.Line, Column: 1, Server: name, Path: joinPath(serversKey, name),
+				Message: "is disabled by disabledMcpjsonServers in " + by,
+			})
+		}
+	}
+	l.take(r)
+}
+
+// openUserFile reads the user's configuration once, for both its scopes.
+func (l *loader) openUserFile() (*document, bool) {
+	if !l.on(ScopeUser) && !l.on(ScopeLocal) {
+		return nil, false
+	}
+	path := l.userFile()
+	if path == "" {
+		return nil, false
+	}
+	data, err := readFile(path, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false
+	case err != nil:
+		l.problems = append(l.problems, unreadable(path, err))
+		return nil, false
+	}
+	doc, problem := open(data, path)
+	if problem != nil {
+		l.problems = append(l.problems, *problem)
+		return nil, false
+	}
+	return doc, true
+}
+
+// take adds what a source gives below what is there already.
+func (l *loader) take(r parsed) {
+	l.problems = append(l.problems, r.problems...)
+	names := make([]string, 0, len(r.entries))
+	for name := range r.entries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e := r.entries[name]
+		bad, refused := l.refused[name]
+		_, taken := l.cfg.Servers[name]
+		switch {
+		case refused:
+			l.problems = append(l.problems, Problem{
+				Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: name, Path: joinPath(serversKey, name),
+				Message: fmt.Sprintf("is not used: the faulty entry in %s comes before it", bad.File),
+			})
+		case taken:
+			l.cfg.Overridden = append(l.cfg.Overridden, e)
+		default:
+			l.cfg.Servers[name] = e
+		}
+	}
+	for name, p := range r.refused {
+		if _, taken := l.cfg.Servers[name]; !taken {
+			if _, before := l.refused[name]; !before {
+				l.refused[name] = p
+			}
+		}
+	}
+}
+
+func (l *loader) parseOptions(file string, s Scope) ParseOptions {
+	return ParseOptions{File: file, Scope: s, Dir: l.opts.Dir, LookupEnv: l.opts.LookupEnv}
+}
+
+// path resolves a path that was given: against the session's directory, "~/" against the home directory.
+func (l *loader) path(p string) string {
+	if rest, ok := cutHome(p); ok {
+		if home := homeDir(l.opts.LookupEnv); home != "" {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(l.opts.Dir, p)
+}
+
+// userFile is the path of the user's configuration, or empty.
+func (l *loader) userFile() string {
+	if l.opts.UserFile != "" {
+		return l.path(l.opts.UserFile)
+	}
+	return UserFile(l.opts.LookupEnv)
+}
+
+// UserFile is the path of the user's configuration: .claude.json in $CLAUDE_CONFIG_DIR, or else in the home directory.
+// It is empty when neither is known. A nil lookup means os.LookupEnv.
+func UserFile(lookup func(string) (string, bool)) string {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	dir := homeDir(lookup)
+	if v, _ := lookup("CLAUDE_CONFIG_DIR"); v != "" {
+		dir = v
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, ".claude.json")
+}
+
+// projectFiles are the places of .mcp.json for a directory, the nearest first.
+func projectFiles(dir string) []string {
+	var out []string
+	for {
+		out = append(out, filepath.Join(dir, ProjectFile))
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return out
+		}
+		dir = parent
+	}
+}
+
+// projectNode is what ~/.claude.json says of a directory.
+func projectNode(doc *document, dir string) (node, bool) {
+	projects, ok := doc.top().get("projects")
+	if !ok {
+		return node{}, false
+	}
+	if n, ok := projects.get(filepath.ToSlash(dir)); ok {
+		return n, true
+	}
+	if n, ok := projects.get(dir); ok {
+		return n, true
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return node{}, false
+	}
+	return projects.get(filepath.ToSlash(real))
+}
+
+// readFile reads a file of bounded size. Only what was named explicitly may be something else than a regular file: a
+// pipe that nobody writes to would be waited for without end.
+func readFile(path string, named bool) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a directory")
+	case !named && !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// unreadable is the problem of a file that cannot be read.
+func unreadable(path string, err error) Problem {
+	p := Problem{Level: LevelFile, File: path, Message: "cannot be read: " + err.Error()}
+	var pe *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.Message, p.Want = "there is no such file", "the path of a file, or JSON"
+	case errors.As(err, &pe):
+		p.Message = "cannot be read: " + pe.Err.Error() // the path stands before it
+	}
+	return p
+}

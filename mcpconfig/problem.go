@@ -1,0 +1,115 @@
+package mcpconfig
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Level says what a problem costs.
+type Level string
+
+// The levels.
+const (
+	// LevelNote costs nothing: what it is about loads, but something in it does nothing or is not what it seems.
+	LevelNote Level = "note"
+	// LevelEntry costs the entry.
+	LevelEntry Level = "entry"
+	// LevelFile costs the whole file.
+	LevelFile Level = "file"
+)
+
+// A Problem is something wrong in a configuration. No problem holds the value of an environment
+// variable, a header, an argument or a URL, so it may be shown and logged.
+type Problem struct {
+	Level Level
+	// File is the path, or "--mcp-config" for JSON that was given in place.
+	File string
+	// Line and Column are counted from 1, columns in bytes; zero if unknown.
+	Line, Column int
+	// Server is the entry's name; empty for a problem of the file.
+	Server string
+	// Path is the JSON path of the place: mcpServers.stock.env.PORT.
+	Path string
+	// Message says what is wrong, Want what was expected, Instead what to write. The last two may be empty.
+	Message, Want, Instead string
+	// Also are further faults of the same entry, each with its path.
+	Also []string
+}
+
+// String is the problem in one line.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.text())
+	for _, a := range p.Also {
+		b.WriteString("; also " + a)
+	}
+	switch p.Level {
+	case LevelEntry:
+		b.WriteString(" (this server is left out)")
+	case LevelFile:
+		b.WriteString(" (nothing of this file is used)")
+	}
+	return b.String()
+}
+
+// text is what is wrong, expected and to be written.
+func (p Problem) text() string {
+	s := p.Message
+	if p.Want != "" {
+		s += ", want " + p.Want
+	}
+	if p.Instead != "" {
+		s += "; write " + p.Instead
+	}
+	return s
+}
+
+// faults collects what is wrong with one entry.
+type faults struct {
+	doc    *document
+	server string
+	bad    []Problem
+	notes  []Problem
+}
+
+// at makes a problem of a place in the document.
+func (d *document) at(n node, level Level) Problem {
+	line, column := d.position(n.offset())
+	return Problem{Level: level, File: d.file, Line: line, Column: column, Path: n.path}
+}
+
+// fault records what costs the entry.
+func (f *faults) fault(n node, want, instead, format string, args ...any) {
+	p := f.doc.at(n, LevelEntry)
+	p.Server, p.Message, p.Want, p.Instead = f.server, fmt.Sprintf(format, args...), want, instead
+	f.bad = append(f.bad, p)
+}
+
+// note records what the entry loads in spite of.
+func (f *faults) note(n node, instead, format string, args ...any) {
+	p := f.doc.at(n, LevelNote)
+	p.Server, p.Message, p.Instead = f.server, fmt.Sprintf(format, args...), instead
+	f.notes = append(f.notes, p)
+}
+
+// problems are, for an entry that is refused, all faults as one problem; for one that loads, its notes.
+func (f *faults) problems() []Problem {
+	if len(f.bad) == 0 {
+		return f.notes
+	}
+	one := f.bad[0]
+	for _, p := range f.bad[1:] {
+		one.Also = append(one.Also, p.Path+": "+p.text())
+	}
+	return []Problem{one}
+}
