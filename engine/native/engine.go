@@ -9,9 +9,12 @@
 package native
 
 import (
-	"context"
-	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -42,24 +45,54 @@ type Options struct {
 	DisablePromptCaching bool
 }
 
-// An Engine runs agents in this process. It is safe for concurrent use.
-type Engine struct{ opts Options }
+// An Engine runs agents in this process. It is safe for concurrent use, holds no conversation, and
+// needs no closing. Its sessions share one client.
+type Engine struct {
+	opts   Options
+	shared func() (*api, error) // the client of sessions whose environment does not change it
+}
+
+var _ agent.Engine = (*Engine)(nil)
 
 // New returns an engine. It does no I/O; what is wrong with the options is reported by Open.
 func New(o *Options) *Engine {
 	e := &Engine{}
 	if o != nil {
 		e.opts = *o
+		e.opts.Prices = maps.Clone(o.Prices)
+		e.opts.ClientOptions = slices.Clone(o.ClientOptions)
 	}
+	e.shared = sync.OnceValues(func() (*api, error) { return newAPI(&e.opts, nil) })
 	return e
 }
 
 // Name returns "native".
 func (e *Engine) Name() string { return "native" }
 
-// Open starts a session.
-func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
-	return nil, errors.New("native: not implemented yet")
+// connect returns the client for a session with this environment.
+func (e *Engine) connect(env environ) (*api, error) {
+	switch {
+	case e.opts.MaxRetries < NoRetries:
+		return nil, fmt.Errorf("native: Options.MaxRetries is %d: set a positive number, 0 for the default, or NoRetries", e.opts.MaxRetries)
+	case e.opts.IdleTimeout < 0:
+		return nil, fmt.Errorf("native: Options.IdleTimeout is %v: set a positive duration, or 0 for the default", e.opts.IdleTimeout)
+	}
+	for name := range env {
+		if strings.HasPrefix(name, "ANTHROPIC_") {
+			return newAPI(&e.opts, env)
+		}
+	}
+	return e.shared()
+}
+
+func (e *Engine) maxRetries() int {
+	switch e.opts.MaxRetries {
+	case 0:
+		return DefaultMaxRetries
+	case NoRetries:
+		return 0
+	}
+	return e.opts.MaxRetries
 }
 
 // The defaults of [Options].
@@ -70,8 +103,3 @@ const (
 	// NoRetries as MaxRetries means that no request is made again.
 	NoRetries = -1
 )
-
-// Price is what a model costs, in US dollars for a million tokens.
-type Price struct {
-	Input, Output, CacheWrite5m, CacheWrite1h, CacheRead float64
-}

@@ -1,0 +1,178 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// errDenied is the cause of a turn's end by a verdict that denies and interrupts.
+var errDenied = errors.New("native: a denial ended the turn")
+
+// permit decides whether a call may run, and with which arguments. A call that may not is answered.
+func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) {
+	d := t.s.permissions().Decide(c.tool.request())
+	switch d.Behavior {
+	case permission.Allow:
+		return args, nil
+	case permission.Ask:
+		return t.ask(c, args, d)
+	}
+	return nil, t.deny(c, args, d, d.Message, true)
+}
+
+// deny answers a call that may not run, and lists it. An automatic denial is a message of its own.
+func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text string, automatic bool) *answer {
+	if isBlank(text) {
+		text = fmt.Sprintf("Permission to use %s has been denied.", c.use.Name)
+	}
+	t.mu.Lock()
+	t.denials = append(t.denials, agent.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: args})
+	t.mu.Unlock()
+	if automatic {
+		t.s.note("permission_denied", struct {
+			ToolName  string `json:"tool_name"`
+			ToolUseID string `json:"tool_use_id"`
+			Type      string `json:"decision_reason_type,omitempty"`
+			Reason    string `json:"decision_reason,omitempty"`
+			Message   string `json:"message"`
+		}{c.use.Name, c.use.ID, string(d.Reason), d.Rule, text})
+	}
+	a := errorAnswer(c, text)
+	return &a
+}
+
+// ask asks whoever can answer about a call.
+func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.RawMessage, *answer) {
+	v, err := t.verdict(c, args, d)
+	switch {
+	case t.ctx.Err() != nil:
+		a := errorAnswer(c, textInterrupted)
+		return nil, &a
+	case err != nil:
+		return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, c.use.Name), true)
+	case v == nil:
+		return nil, t.deny(c, args, d, d.Message, true)
+	}
+	t.s.update(v.UpdatedPermissions)
+	switch v.Behavior {
+	case permission.Allow:
+		if v.UpdatedInput == nil {
+			return args, nil
+		}
+		if in := bytes.TrimSpace(v.UpdatedInput); !json.Valid(in) || len(in) == 0 || in[0] != '{' {
+			return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: the changed input is not a JSON object. %s was not run.", c.use.Name), true)
+		}
+		return v.UpdatedInput, nil
+	case permission.Deny:
+		a := t.deny(c, args, d, v.Message, false)
+		if v.Interrupt {
+			t.cancel(errDenied)
+		}
+		return nil, a
+	}
+	return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: unknown behavior %q. %s was not run.", v.Behavior, c.use.Name), true)
+}
+
+// verdict asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
+func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
+	o := t.s.opts
+	switch {
+	case o.CanUseTool != nil:
+		r := &agent.ToolRequest{
+			ToolName: c.use.Name, Server: c.tool.Server, Tool: c.tool.Name, Source: t.s.sourceOf(c.tool),
+			ReadOnly: c.tool.ReadOnly, ToolUseID: c.use.ID, Input: args, Reason: d.Message,
+			Suggestions: permission.Suggest(c.tool.request()),
+		}
+		v, err := guarded(t.ctx, t.s, "CanUseTool", func(ctx context.Context) (*permission.PromptResult, error) { return o.CanUseTool(ctx, r) })
+		if err == nil && v == nil {
+			err = errors.New("the callback gave no verdict")
+		}
+		return v, err
+	case t.s.table.prompt != nil:
+		return t.promptTool(c, args)
+	}
+	return nil, nil
+}
+
+// promptTool asks the MCP tool that Options.PermissionPromptTool names.
+func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResult, error) {
+	p := t.s.table.prompt
+	question := encode(struct {
+		ToolName  string          `json:"tool_name"`
+		Input     json.RawMessage `json:"input"`
+		ToolUseID string          `json:"tool_use_id"`
+	}{c.use.Name, args, c.use.ID})
+	res, err := p.host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID})
+	if err != nil {
+		return nil, err
+	}
+	if res.IsError {
+		return nil, fmt.Errorf("the permission prompt tool failed: %s", clip(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
+	}
+	v, err := permission.ParsePromptResult([]byte(res.Text()))
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// update applies the updates that a verdict carries. What is faulty in them is reported.
+func (s *session) update(updates []permission.Update) {
+	if len(updates) == 0 {
+		return
+	}
+	s.mu.Lock()
+	var problems []permission.Problem
+	s.policy, problems = s.policy.Apply(updates...)
+	s.mu.Unlock()
+	for _, p := range problems {
+		s.warn("permission_update", "A permission update was left out: %s", p)
+	}
+}
+
+// sourceOf says where the server of a tool was defined.
+func (s *session) sourceOf(t *tool) string {
+	for _, st := range t.host.Status() {
+		if st.Name == t.Server {
+			return sourceOf(st)
+		}
+	}
+	return ""
+}
+
+// guarded calls a function of the caller's. A panic in it is an error. It returns when the
+// function does, and at the latest when ctx ends: a function that ignores its context is left behind.
+func guarded[T any](ctx context.Context, s *session, what string, f func(context.Context) (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	done := make(chan outcome, 1) // holds the one outcome, whether anyone waits for it or not
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil {
+				s.opts.Logger.Error("panic in a callback", "callback", what, "panic", p, "stack", string(debug.Stack()))
+				o = outcome{err: fmt.Errorf("panic in %s", what)}
+			}
+			done <- o
+		}()
+		o.v, o.err = f(ctx)
+	}()
+	select {
+	case o := <-done:
+		return o.v, o.err
+	case <-ctx.Done():
+		var zero T
+		return zero, context.Cause(ctx)
+	}
+}

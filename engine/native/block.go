@@ -1,0 +1,140 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// message is the block as the program hears it.
+func (b *block) message() agent.Block {
+	switch b.kind {
+	case "text":
+		t := &agent.TextBlock{Text: b.text.String()}
+		if len(b.citations) > 0 {
+			t.Extra = agent.Fields{"citations": encode(b.citations)}
+		}
+		return t
+	case "thinking":
+		return &agent.ThinkingBlock{Thinking: b.text.String(), Signature: b.signature.String()}
+	case "tool_use":
+		input, _ := b.arguments()
+		u := &agent.ToolUseBlock{ID: b.id, Name: b.name, Input: input}
+		if raw := b.merged(); len(raw) > 0 {
+			var whole agent.ToolUseBlock
+			if json.Unmarshal(raw, &whole) == nil {
+				u.Extra = whole.Extra
+			}
+		}
+		return u
+	}
+	return agent.DecodeBlock(b.merged())
+}
+
+// sent is the block as it goes back to the model; false if it must not.
+func (b *block) sent() (part, bool) {
+	switch b.kind {
+	case "text":
+		// The API refuses empty texts, which it sometimes says itself.
+		return part{raw: encode(b.message())}, !isBlank(b.text.String())
+	case "thinking":
+		// Without a signature it was cut off, or comes from a server that does not sign.
+		return part{raw: encode(b.message()), thought: true}, b.signature.Len() > 0
+	case "redacted_thinking":
+		return part{raw: encode(b.merged()), thought: true}, true
+	case "tool_use":
+		sent := *b.message().(*agent.ToolUseBlock)
+		sent.Name = validName(sent.Name)
+		return part{raw: encode(&sent)}, true
+	}
+	return part{raw: encode(b.merged())}, true
+}
+
+// merged is the block's start with what the deltas brought.
+func (b *block) merged() json.RawMessage {
+	if b.input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
+		return b.start
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
+		return b.start
+	}
+	if b.input.Len() > 0 && json.Valid(b.input.Bytes()) {
+		fields["input"] = bytes.Clone(b.input.Bytes())
+	}
+	for name, v := range b.other {
+		fields[name] = v
+	}
+	if len(b.citations) > 0 {
+		fields["citations"] = encode(b.citations)
+	}
+	return encode(fields)
+}
+
+// arguments are a tool call's arguments. No input at all is {}. What is not a JSON object is an
+// error for the model, and {} stands in for it.
+func (b *block) arguments() (json.RawMessage, error) {
+	raw := bytes.TrimSpace(b.input.Bytes())
+	if len(raw) == 0 {
+		var start struct {
+			Input json.RawMessage `json:"input"`
+		}
+		if json.Unmarshal(b.start, &start) == nil { // a server that sends the whole call at once
+			raw = bytes.TrimSpace(start.Input)
+		}
+	}
+	empty := json.RawMessage("{}")
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return empty, nil
+	case !json.Valid(raw):
+		return empty, fmt.Errorf("it is not valid JSON: %s", clip(string(raw), 200))
+	case raw[0] != '{':
+		return empty, fmt.Errorf("it is not a JSON object: %s", clip(string(raw), 200))
+	}
+	return fixSurrogates(bytes.Clone(raw)), nil
+}
+
+// clip shortens s to about n bytes, at the boundary of a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+var (
+	illegalID   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	illegalName = illegalID
+)
+
+// identify makes sure that a tool call has an ID that the API takes back: its own kind of
+// characters, and not used before in the conversation, which not every server is careful about.
+func (h *history) identify(b *block) {
+	id := illegalID.ReplaceAllString(b.id, "_")
+	if id == "" || h.ids[id] {
+		id = "toolu_" + illegalID.ReplaceAllString(uuid.NewString(), "")
+	}
+	if h.ids == nil {
+		h.ids = map[string]bool{}
+	}
+	h.ids[id] = true
+	b.id = id
+}
+
+// validName is a tool's name as the API takes it back, whatever the model made of it.
+func validName(name string) string {
+	name = illegalName.ReplaceAllString(name, "_")
+	if name == "" {
+		return "unnamed"
+	}
+	return name[:min(len(name), 128)]
+}

@@ -1,0 +1,244 @@
+package native
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// A call is a tool call of the model's.
+type call struct {
+	use      *agent.ToolUseBlock
+	inputErr error // why its input cannot be used; nil if it can
+	tool     *tool // nil until it is resolved, and for a tool that there is not
+}
+
+// An answer is what a call came to.
+type answer struct {
+	result *agent.ToolResultBlock
+	raw    json.RawMessage // the tool's own result, for the program
+	stop   string          // ends the turn after this call, if not empty: why
+	notes  []string        // more for the model to read
+}
+
+// The texts that answer calls which did not run to their end.
+const (
+	textInterrupted = "[Request interrupted by user for tool use]"
+	textStopped     = "[The turn was stopped before this tool call was made]"
+	textCutOff      = "The input of this tool call was cut off at the limit of max_tokens, so the tool was not run. Make the call again with a shorter input, or split it up."
+)
+
+// errorAnswer answers a call with an error text for the model.
+func errorAnswer(c *call, text string) answer {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if isBlank(text) {
+		text = "Unknown error"
+	}
+	return answer{
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: limitContent(agent.TextContent(text), true, 0), IsError: true},
+		raw:    encode("Error: " + text),
+	}
+}
+
+// runCalls runs the calls of one response and returns the answers in the order of the calls. Calls
+// of tools that may run together run together as long as they follow on each other, up to the
+// bound; every other call waits for all before it. Each answer is reported as soon as it and all
+// before it are there.
+func (t *turn) runCalls(calls []*call, report func(*call, answer)) []answer {
+	answers := make([]answer, len(calls))
+	for start := 0; start < len(calls); {
+		end := start + 1
+		if t.resolve(calls[start]) {
+			for end < len(calls) && t.resolve(calls[end]) {
+				end++
+			}
+		}
+		t.runGroup(calls[start:end], answers[start:end], report)
+		start = end
+	}
+	return answers
+}
+
+// resolve finds the call's tool, and reports whether the call may run together with others.
+func (t *turn) resolve(c *call) bool {
+	if c.tool == nil {
+		c.tool = t.s.table.byName[c.use.Name]
+	}
+	return c.tool != nil && c.tool.parallel()
+}
+
+// runGroup runs calls that may run together.
+func (t *turn) runGroup(calls []*call, answers []answer, report func(*call, answer)) {
+	if len(calls) == 1 {
+		answers[0] = t.runOne(calls[0])
+		report(calls[0], answers[0])
+		return
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, t.s.opts.MaxToolConcurrency)
+	done := make([]chan struct{}, len(calls))
+	for i, c := range calls {
+		done[i] = make(chan struct{})
+		wg.Go(func() {
+			defer close(done[i])
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			answers[i] = t.runOne(c)
+		})
+	}
+	for i, c := range calls {
+		<-done[i]
+		report(c, answers[i])
+	}
+	wg.Wait()
+}
+
+// runOne answers one call, whatever happens.
+func (t *turn) runOne(c *call) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.opts.Logger.Error("panic in a tool call", "tool", c.use.Name, "panic", p)
+			a = errorAnswer(c, fmt.Sprintf("The call of %s failed: internal error.", c.use.Name))
+		}
+	}()
+	if t.ctx.Err() != nil || t.stopped.Load() {
+		return t.unmade(c)
+	}
+	if c.inputErr != nil {
+		return errorAnswer(c, fmt.Sprintf("The input of the call of %s cannot be used: %v. The tool was not run.", c.use.Name, c.inputErr))
+	}
+	if c.tool == nil {
+		if text := t.await(c); text != "" {
+			return errorAnswer(c, text)
+		}
+	}
+	return t.call(c)
+}
+
+// unmade answers a call that is not made because the turn is over.
+func (t *turn) unmade(c *call) answer {
+	if t.ctx.Err() != nil {
+		return errorAnswer(c, textInterrupted)
+	}
+	return errorAnswer(c, textStopped)
+}
+
+// await looks for the tool of a call that the table does not have: its server may be connecting
+// still, and then the call waits for it. It returns what to say if there is no such tool.
+func (t *turn) await(c *call) string {
+	hosts := t.s.hosts()
+	name := c.use.Name
+	h, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
+	if found {
+		if err := h.Ready(t.ctx, server.Name); err != nil && t.ctx.Err() != nil {
+			return textInterrupted
+		}
+		if tl := t.s.freshTable().byName[name]; tl != nil {
+			c.tool = tl
+			return ""
+		}
+	}
+	text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", name)
+	_, server, found = serverOf(hosts, name, func(s mcphost.ServerStatus) bool {
+		return s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusPending
+	})
+	if found {
+		text = fmt.Sprintf("<tool_use_error>Error: No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
+		if server.Error != "" {
+			text += ": " + clip(server.Error, 500)
+		}
+		text += "</tool_use_error>"
+	}
+	return text
+}
+
+// call asks for permission and calls the tool.
+func (t *turn) call(c *call) answer {
+	args := c.tool.model.RestoreArgs(c.use.Input)
+	args, denied := t.permit(c, args)
+	if denied != nil {
+		return *denied
+	}
+	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID})
+	if t.ctx.Err() != nil {
+		return errorAnswer(c, textInterrupted)
+	}
+	if err != nil {
+		return errorAnswer(c, callError(c, err))
+	}
+	a := t.convert(c, res)
+	return a
+}
+
+// callError is what the model reads of a call that got no answer.
+func callError(c *call, err error) string {
+	var ce *mcphost.CallError
+	switch {
+	case errors.Is(err, mcphost.ErrUnknownTool), errors.Is(err, mcphost.ErrUnknownServer):
+		return fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", c.use.Name)
+	case errors.As(err, &ce):
+		return ce.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("MCP server %q tool %q timed out", c.tool.Server, c.tool.Name)
+	}
+	return fmt.Sprintf("MCP server %q tool %q: %v", c.tool.Server, c.tool.Name, err)
+}
+
+// convert makes a tool's result readable for the model and keeps it for the program.
+func (t *turn) convert(c *call, res *mcpserver.Result) answer {
+	var content agent.Content
+	for _, b := range mcphost.ModelContent(c.tool.Server, c.tool.Name, res, nil) {
+		switch b.Type {
+		case "image":
+			content = append(content, &agent.ImageBlock{Source: agent.ImageSource{
+				Type: "base64", MediaType: b.MIMEType, Data: base64.StdEncoding.EncodeToString(b.Data),
+			}})
+		default:
+			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !isBlank(text) {
+				content = append(content, &agent.TextBlock{Text: text})
+			}
+		}
+	}
+	if len(content) == 0 {
+		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
+	}
+	return answer{
+		result: &agent.ToolResultBlock{
+			ToolUseID: c.use.ID, IsError: res.IsError,
+			Content: limitContent(content, res.IsError, c.tool.MaxResultSize),
+		},
+		raw: rawResult(res),
+	}
+}
+
+// rawResult is a tool's own result in the form of the CLI: its blocks, or an object if there is
+// more to it than blocks, or "Error: " and the text.
+func rawResult(res *mcpserver.Result) json.RawMessage {
+	if res.IsError {
+		return encode("Error: " + strings.ToValidUTF8(res.Text(), "\uFFFD"))
+	}
+	whole, err := json.Marshal(res)
+	if err != nil {
+		return encode("Error: " + err.Error())
+	}
+	var parts struct {
+		Content           json.RawMessage `json:"content"`
+		StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+		Meta              json.RawMessage `json:"_meta,omitempty"`
+	}
+	if json.Unmarshal(whole, &parts) != nil || len(parts.Content) == 0 {
+		return encode([]string{})
+	}
+	if len(parts.StructuredContent) == 0 && len(parts.Meta) == 0 {
+		return parts.Content
+	}
+	return encode(parts)
+}

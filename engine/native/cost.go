@@ -1,0 +1,140 @@
+package native
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// Price is what a model costs, in US dollars for a million tokens.
+type Price struct {
+	Input, Output, CacheWrite5m, CacheWrite1h, CacheRead float64
+	// LongPrompt replaces the price of a request whose prompt, cache reads and writes included,
+	// has more than LongPromptTokens tokens. Nil means that length does not matter.
+	LongPrompt       *Price
+	LongPromptTokens int64
+}
+
+// PriceSource says where the built-in prices come from and of which day they are. They are an
+// estimate: batch, regional and agreed prices differ, and tools that the API runs itself cost extra.
+const PriceSource = "https://platform.claude.com/docs/en/about-claude/pricing, as of 2026-10-24"
+
+// modelSpec is what is known of a model.
+type modelSpec struct {
+	price         Price
+	contextWindow int64
+	maxOutput     int64
+}
+
+const million = 1_000_000
+
+// modelSpecs are by the model ID without a date. Prices: see PriceSource.
+var modelSpecs = map[string]modelSpec{
+	"claude-fable-5-1":  {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 0.25}, million, 128_000},
+	"claude-mythos-5-1": {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 0.25}, million, 128_000},
+	"claude-fable-5":    {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 1}, million, 128_000},
+	"claude-mythos-5":   {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 1}, million, 128_000},
+	"claude-opus-5-5":   {Price{Input: 4, Output: 20, CacheWrite5m: 5, CacheWrite1h: 8, CacheRead: 0.20}, million, 128_000},
+	"claude-opus-5":     {opus, million, 128_000},
+	"claude-opus-4-8":   {opus, million, 128_000},
+	"claude-opus-4-7":   {opus, million, 128_000},
+	"claude-opus-4-6":   {opus, million, 128_000},
+	"claude-opus-4-5":   {opus, 200_000, 64_000},
+	"claude-sonnet-5-5": {Price{Input: 2, Output: 10, CacheWrite5m: 2.5, CacheWrite1h: 4, CacheRead: 0.10}, million, 128_000},
+	"claude-sonnet-5":   {Price{Input: 2, Output: 10, CacheWrite5m: 2.5, CacheWrite1h: 4, CacheRead: 0.20}, million, 128_000},
+	"claude-sonnet-4-6": {sonnet4, million, 64_000},
+	"claude-sonnet-4-5": {sonnet4, 200_000, 64_000},
+	"claude-haiku-5-5": {Price{
+		Input: 0.10, Output: 0.50, CacheWrite5m: 0.125, CacheWrite1h: 0.20, CacheRead: 0.01,
+		LongPromptTokens: 100_000,
+		LongPrompt:       &Price{Input: 0.50, Output: 2.50, CacheWrite5m: 0.625, CacheWrite1h: 1, CacheRead: 0.05},
+	}, million, 128_000},
+	"claude-haiku-4-5": {Price{Input: 1, Output: 5, CacheWrite5m: 1.25, CacheWrite1h: 2, CacheRead: 0.10}, 200_000, 64_000},
+}
+
+var (
+	opus    = Price{Input: 5, Output: 25, CacheWrite5m: 6.25, CacheWrite1h: 10, CacheRead: 0.50}
+	sonnet4 = Price{Input: 3, Output: 15, CacheWrite5m: 3.75, CacheWrite1h: 6, CacheRead: 0.30}
+)
+
+// dated matches the date, and the version of a cloud platform, at the end of a model ID.
+var dated = regexp.MustCompile(`[-@]\d{8}(-v\d+(:\d+)?)?$`)
+
+// specOf returns what is known of a model. Names that cloud platforms give to the models count too.
+func specOf(model string) (modelSpec, bool) {
+	model = dated.ReplaceAllString(model, "")
+	if i := strings.LastIndex(model, "claude-"); i > 0 {
+		model = model[i:] // us.anthropic.claude-opus-5
+	}
+	spec, ok := modelSpecs[model]
+	return spec, ok
+}
+
+// priceOf returns the price of a model: the caller's own, else the built-in one.
+func (e *Engine) priceOf(model string) (Price, bool) {
+	if p, ok := e.opts.Prices[model]; ok {
+		return p, true
+	}
+	spec, ok := specOf(model)
+	return spec.price, ok
+}
+
+// cost is what a response with this usage costs.
+func (p Price) cost(u agent.Usage) float64 {
+	if p.LongPrompt != nil && u.InputTokens+u.CacheReadInputTokens+u.CacheCreationInputTokens > p.LongPromptTokens {
+		return p.LongPrompt.cost(u)
+	}
+	writes5m, writes1h := u.CacheCreationInputTokens, int64(0)
+	if c := u.CacheCreation; c != nil {
+		writes1h = c.Ephemeral1hInputTokens
+		writes5m -= writes1h
+	}
+	return (float64(u.InputTokens)*p.Input + float64(u.OutputTokens)*p.Output +
+		float64(u.CacheReadInputTokens)*p.CacheRead +
+		float64(writes5m)*p.CacheWrite5m + float64(writes1h)*p.CacheWrite1h) / million
+}
+
+// The most tokens of a response when Options.MaxTokens is zero: enough for long answers, within
+// what each model can write. An unknown model gets what every one that is in use can do.
+const (
+	defaultMaxTokens        = 32_000
+	defaultMaxTokensUnknown = 8_192
+)
+
+func maxTokensFor(model string) int {
+	spec, ok := specOf(model)
+	if !ok {
+		return defaultMaxTokensUnknown
+	}
+	return int(min(defaultMaxTokens, spec.maxOutput))
+}
+
+// addUsage adds up token counts.
+func addUsage(sum *agent.Usage, u agent.Usage) {
+	sum.InputTokens += u.InputTokens
+	sum.OutputTokens += u.OutputTokens
+	sum.CacheReadInputTokens += u.CacheReadInputTokens
+	sum.CacheCreationInputTokens += u.CacheCreationInputTokens
+	if u.CacheCreation != nil {
+		c := agent.CacheCreation{}
+		if sum.CacheCreation != nil {
+			c = *sum.CacheCreation
+		}
+		c.Ephemeral5mInputTokens += u.CacheCreation.Ephemeral5mInputTokens
+		c.Ephemeral1hInputTokens += u.CacheCreation.Ephemeral1hInputTokens
+		sum.CacheCreation = &c
+	}
+	if u.ServerToolUse != nil {
+		t := agent.ServerToolUsage{}
+		if sum.ServerToolUse != nil {
+			t = *sum.ServerToolUse
+		}
+		t.WebSearchRequests += u.ServerToolUse.WebSearchRequests
+		t.WebFetchRequests += u.ServerToolUse.WebFetchRequests
+		sum.ServerToolUse = &t
+	}
+	if u.ServiceTier != "" {
+		sum.ServiceTier = u.ServiceTier
+	}
+}

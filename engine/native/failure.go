@@ -1,0 +1,193 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go/v2"
+)
+
+// A failure is why a request failed, in the terms of the messages that report it.
+type failure struct {
+	// status is the HTTP status, or the one that belongs to an error in mid-stream; 0 without a response.
+	status int
+	// kind is the error field of assistant and api_retry messages.
+	kind string
+	// text is what people and models read.
+	text string
+	// passing reports that the same request may succeed later.
+	passing bool
+	// after is how long the server asks to wait; 0 if it does not say.
+	after time.Duration
+	// tool is the index that a refused request names in its tools; -1 if it names none.
+	tool int
+	err  error
+}
+
+// statusOverloaded is the API's own status for being overloaded.
+const statusOverloaded = 529
+
+// classify tells what a failed request means.
+func classify(err error) *failure {
+	f := &failure{kind: "unknown", text: "API Error: " + err.Error(), tool: -1, err: err}
+	var api *anthropic.Error
+	switch {
+	case errors.As(err, &api):
+		f.fromAPI(api)
+	case errors.Is(err, context.Canceled):
+	default: // no response, or one that broke off
+		f.kind, f.passing = "server_error", true
+		f.text = "API Error: connection error: " + unwrapURL(err)
+	}
+	return f
+}
+
+// unwrapURL is an error's text without the address, which may hold a credential.
+func unwrapURL(err error) string {
+	if inner := errors.Unwrap(err); inner != nil && strings.Contains(err.Error(), "://") {
+		return unwrapURL(inner)
+	}
+	if strings.Contains(err.Error(), "://") {
+		return fmt.Sprintf("%T", err)
+	}
+	return err.Error()
+}
+
+func (f *failure) fromAPI(api *anthropic.Error) {
+	typ := string(api.Type())
+	f.status = api.StatusCode
+	if f.status < 400 { // an error event in mid-stream
+		f.status = statusOf(typ)
+	}
+	f.kind = kindOf(f.status, typ, api.Message)
+	message := api.Message
+	if message == "" {
+		message = clip(strings.TrimSpace(api.RawJSON()), 500)
+	}
+	if message == "" {
+		message = http.StatusText(f.status)
+	}
+	f.text = fmt.Sprintf("API Error: %d %s", f.status, message)
+	if typ != "" {
+		f.text = fmt.Sprintf("API Error: %d %s: %s", f.status, typ, message)
+	}
+	if api.RequestID != "" {
+		f.text += fmt.Sprintf(" (request %s)", api.RequestID)
+	}
+	f.passing = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
+		f.status == http.StatusTooManyRequests || f.status >= 500
+	if api.Response != nil {
+		f.after = retryAfter(api.Response.Header)
+		switch api.Response.Header.Get("x-should-retry") {
+		case "true":
+			f.passing = true
+		case "false":
+			f.passing = false
+		}
+	}
+	if f.status == http.StatusBadRequest {
+		f.tool = namedTool(message)
+	}
+}
+
+// statusOf is the status that belongs to an error type, for errors in mid-stream.
+func statusOf(typ string) int {
+	switch typ {
+	case "invalid_request_error":
+		return http.StatusBadRequest
+	case "authentication_error":
+		return http.StatusUnauthorized
+	case "billing_error":
+		return http.StatusPaymentRequired
+	case "permission_error":
+		return http.StatusForbidden
+	case "not_found_error":
+		return http.StatusNotFound
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "timeout_error":
+		return http.StatusGatewayTimeout
+	case "overloaded_error":
+		return statusOverloaded
+	}
+	return http.StatusInternalServerError
+}
+
+// kindOf is the word of the stream-json messages for a failure.
+func kindOf(status int, typ, message string) string {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "authentication_failed"
+	case status == http.StatusPaymentRequired:
+		return "billing_error"
+	case status == http.StatusNotFound && strings.Contains(message, "model"):
+		return "model_not_found"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit"
+	case status == statusOverloaded || typ == "overloaded_error":
+		return "overloaded"
+	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
+		return "server_error"
+	case status >= 400:
+		return "invalid_request"
+	}
+	return "unknown"
+}
+
+var toolIndex = regexp.MustCompile(`(?:^|[^.\w])tools\.(\d+)\b`)
+
+// namedTool is the index of the tool that a refusal is about: the API says "tools.3.custom.input_schema: …".
+func namedTool(message string) int {
+	m := toolIndex.FindStringSubmatch(message)
+	if m == nil {
+		return -1
+	}
+	i, err := strconv.Atoi(m[1])
+	if err != nil {
+		return -1
+	}
+	return i
+}
+
+// retryAfter is how long a response asks to wait; 0 if it does not say.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil && ms > 0 && ms < 1e12 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("retry-after")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e9 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+const (
+	// maxRetryAfter is the longest wait that a server may ask for: a longer one is an answer, not a delay.
+	maxRetryAfter  = 5 * time.Minute
+	firstRetryWait = 500 * time.Millisecond
+	maxRetryWait   = 32 * time.Second
+)
+
+// backoff is how long to wait before the retry of this number, counted from 1.
+func backoff(retry int, after time.Duration) time.Duration {
+	if after > 0 {
+		return after
+	}
+	wait := maxRetryWait
+	if retry < 8 {
+		wait = min(maxRetryWait, firstRetryWait<<(retry-1))
+	}
+	return wait - time.Duration(rand.Int64N(int64(wait/4)))
+}

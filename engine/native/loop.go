@@ -1,0 +1,410 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// run is the session's goroutine: one turn after the other until the input ends, the session
+// cannot go on, or Close.
+func (s *session) run(problems []permission.Problem) {
+	defer close(s.done)
+	defer close(s.out)
+	for {
+		in := s.next()
+		if in == nil || s.life.Err() != nil {
+			return
+		}
+		if !s.started {
+			if s.err = s.start(problems); s.err != nil {
+				return
+			}
+		}
+		result := s.turn(in)
+		if result == nil {
+			return // closed
+		}
+		s.emit(result)
+	}
+}
+
+// start waits for the servers as the first turn has to, and reports what is wrong with the rules.
+func (s *session) start(problems []permission.Problem) error {
+	s.started = true
+	s.mu.Lock()
+	own := s.own
+	s.mu.Unlock()
+	if own != nil {
+		wait := mcphost.WaitInput{
+			Named: s.opts.AllowedTools, PermissionPromptTool: s.opts.PermissionPromptTool,
+			ToolSearchOff: true, BaseURL: s.engine.opts.BaseURL,
+		}
+		if err := own.WaitFirstTurn(s.life, wait); err != nil {
+			return err
+		}
+	}
+	s.refreshTable()
+	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
+		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
+	}
+	for _, p := range problems {
+		s.warn("permission_rule", "Permission rule: %s", p)
+	}
+	return nil
+}
+
+// refreshTable brings the table up to date with what the servers offer.
+func (s *session) refreshTable() {
+	if hosts := s.hosts(); s.table == nil || !s.table.current(hosts) {
+		s.freshTable()
+	}
+}
+
+// freshTable makes the table anew.
+func (s *session) freshTable() *table {
+	s.table = newTable(s.hosts(), tableOptions{
+		policy: s.permissions(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
+		cache: !s.engine.opts.DisablePromptCaching && s.opts.SystemPrompt == "" && s.opts.AppendSystemPrompt == "",
+	})
+	return s.table
+}
+
+// A turn is the answer to one input, and to those that come in while it runs.
+type turn struct {
+	s       *session
+	ctx     context.Context // ends with an interrupt or the session
+	cancel  context.CancelCauseFunc
+	began   time.Time
+	apiTime time.Duration
+	start   mark // the history before the turn
+	asked   int  // how often the model was asked
+	usage   agent.Usage
+	last    *response // the latest whole response
+	uuids   []string
+	// Rounds in a row in which nothing could be done with what the model said.
+	malformed, paused int
+	supersedes        []string // what the next assistant message replaces
+	stopped           atomic.Bool
+
+	mu      sync.Mutex // guards the rest
+	denials []agent.PermissionDenial
+}
+
+// The most rounds in a row that lead nowhere.
+const (
+	maxMalformed = 3
+	maxPaused    = 20
+)
+
+// turn runs one turn and returns its result; nil if the session was closed.
+func (s *session) turn(in *agent.Input) *agent.Result {
+	t := &turn{s: s, began: time.Now()}
+	t.ctx, t.cancel = context.WithCancelCause(s.life)
+	defer t.cancel(nil)
+	s.setInterrupt(t.cancel)
+	defer s.setInterrupt(nil)
+	s.refreshTable()
+	s.emit(s.initMessage())
+	t.start = s.history.mark()
+	t.accept(in)
+	for {
+		if result := t.step(); result != nil || s.life.Err() != nil {
+			if s.life.Err() != nil {
+				return nil
+			}
+			return result
+		}
+	}
+}
+
+func (s *session) setInterrupt(cancel context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupt = cancel
+}
+
+// accept takes an input into the conversation.
+func (t *turn) accept(in *agent.Input) {
+	t.s.history.addUser(inputParts(in)...)
+	if in.UUID != "" {
+		t.uuids = append(t.uuids, in.UUID)
+	}
+}
+
+// inputParts are the blocks of an input as they are sent, without those that hold nothing.
+func inputParts(in *agent.Input) []part {
+	var parts []part
+	for _, b := range in.Content {
+		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
+			continue
+		}
+		parts = append(parts, part{raw: encode(b)})
+	}
+	return parts
+}
+
+// step asks the model once and does what it says. It returns the result when the turn is over.
+func (t *turn) step() *agent.Result {
+	if r := t.overBudget(); r != nil {
+		return r
+	}
+	resp, f := t.request()
+	switch {
+	case t.ctx.Err() != nil:
+		return t.aborted(resp, agent.ReasonAbortedStreaming)
+	case f != nil:
+		return t.failed(f)
+	}
+	t.last = resp
+	if resp.stop == "refusal" {
+		return t.refused(resp)
+	}
+	calls := t.take(resp)
+	switch {
+	case len(calls) > 0:
+		return t.answerCalls(resp, calls)
+	case resp.stop == "pause_turn" && t.paused < maxPaused:
+		t.paused++
+		return t.overTurns()
+	}
+	return t.finished(resp)
+}
+
+// take adds a response to the history and returns the calls in it.
+func (t *turn) take(resp *response) []*call {
+	var calls []*call
+	var ids []string
+	var parts []part
+	for i, b := range resp.blocks {
+		if p, ok := b.sent(); ok {
+			parts = append(parts, p)
+		}
+		if b.kind != "tool_use" {
+			continue
+		}
+		c := &call{use: b.message().(*agent.ToolUseBlock)}
+		_, c.inputErr = b.arguments()
+		if resp.stop == "max_tokens" && i == len(resp.blocks)-1 && (c.inputErr != nil || b.input.Len() == 0) {
+			c.inputErr = errCutOff
+		}
+		calls = append(calls, c)
+		ids = append(ids, c.use.ID)
+	}
+	t.s.history.addAssistant(t.s.model, parts, ids)
+	t.s.accepted = t.s.history.mark()
+	return calls
+}
+
+var errCutOff = errors.New(textCutOff)
+
+// answerCalls runs the calls of a response and adds the answers to the conversation, with whatever
+// else was said in the meantime.
+func (t *turn) answerCalls(resp *response, calls []*call) *agent.Result {
+	t.paused = 0
+	if t.spent() {
+		t.stopped.Store(true)
+	}
+	answers := t.runCalls(calls, t.report)
+	var parts []part
+	for _, a := range answers {
+		parts = append(parts, part{raw: encode(a.result)})
+	}
+	t.s.history.addUser(parts...)
+	if t.ctx.Err() != nil {
+		return t.aborted(nil, agent.ReasonAbortedTools)
+	}
+	for _, in := range t.s.waiting() {
+		t.accept(in)
+	}
+	if r := t.overBudget(); r != nil {
+		return r
+	}
+	if r := t.overMalformed(calls); r != nil {
+		return r
+	}
+	return t.overTurns()
+}
+
+// report hands out the answer to a call.
+func (t *turn) report(_ *call, a answer) {
+	t.s.emit(&agent.User{
+		Message:       agent.UserMessage{Role: roleUser, Content: agent.Content{a.result}},
+		ToolUseResult: a.raw, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+	})
+}
+
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// overMalformed ends a turn in which the model cannot get a call out whole.
+func (t *turn) overMalformed(calls []*call) *agent.Result {
+	bad := !slices.ContainsFunc(calls, func(c *call) bool { return c.inputErr == nil })
+	if !bad {
+		t.malformed = 0
+		return nil
+	}
+	if t.malformed++; t.malformed < maxMalformed {
+		return nil
+	}
+	return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonMalformedToolUse,
+		fmt.Sprintf("The model made %d tool calls in a row with an input that could not be used.", t.malformed))
+}
+
+func (t *turn) overTurns() *agent.Result {
+	if limit := t.s.opts.MaxTurns; limit > 0 && t.asked >= limit {
+		return t.result(agent.SubtypeErrorMaxTurns, agent.ReasonMaxTurns, fmt.Sprintf("Reached maximum number of turns (%d)", limit))
+	}
+	return nil
+}
+
+// spent reports whether the session's budget is used up.
+func (t *turn) spent() bool {
+	limit := t.s.opts.MaxBudgetUSD
+	return limit > 0 && t.s.cost >= limit
+}
+
+func (t *turn) overBudget() *agent.Result {
+	if !t.spent() {
+		return nil
+	}
+	return t.result(agent.SubtypeErrorMaxBudget, agent.ReasonBudgetExhausted, fmt.Sprintf("Reached maximum budget ($%v)", t.s.opts.MaxBudgetUSD))
+}
+
+// finished is the result of a turn that the model ended.
+func (t *turn) finished(resp *response) *agent.Result {
+	switch resp.stop {
+	case "max_tokens":
+		t.s.warn("max_tokens", "The answer was cut off at its limit of tokens (Options.MaxTokens).")
+	case "model_context_window_exceeded":
+		t.s.warn("context_window", "The answer was cut off: the conversation fills the model's context window.")
+	case "pause_turn":
+		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonModelError,
+			fmt.Sprintf("The model paused %d times in a row.", maxPaused))
+	}
+	return t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
+}
+
+// refused is the result of a turn whose answer the model refused. The API wants what led to it taken
+// out of the conversation, or it goes on refusing.
+func (t *turn) refused(resp *response) *agent.Result {
+	t.s.history.rewind(t.start)
+	t.s.accepted = t.start
+	var details struct {
+		Category    string `json:"category"`
+		Explanation string `json:"explanation"`
+	}
+	decodeLoose(resp.stopDetails, &details)
+	text := "API Error: the model refused to answer. The turn was taken out of the conversation."
+	if details.Explanation != "" {
+		text += " " + details.Explanation
+	}
+	t.s.note("model_refusal_no_fallback", struct {
+		Model    string `json:"original_model"`
+		Category string `json:"api_refusal_category,omitempty"`
+		Content  string `json:"content"`
+	}{resp.model, details.Category, text})
+	t.synthetic("invalid_request", text)
+	r := t.result(agent.SubtypeSuccess, agent.ReasonModelError, "")
+	r.IsError, r.Result = true, text
+	return r
+}
+
+// failed is the result of a turn that ended with a failed request. If the API refused what is new
+// in the conversation, that is taken out again, so that the conversation survives it.
+func (t *turn) failed(f *failure) *agent.Result {
+	if f.status == 400 || f.status == 413 {
+		t.dropRefused(f)
+	}
+	t.synthetic(f.kind, f.text)
+	reason := agent.ReasonAPIError
+	if f.status == 400 && strings.Contains(f.text, "prompt is too long") {
+		reason = agent.ReasonPromptTooLong
+	}
+	r := t.result(agent.SubtypeSuccess, reason, "")
+	r.IsError, r.Result, r.APIErrorStatus = true, f.text, f.status
+	return r
+}
+
+// dropRefused takes out of the conversation what the API has not accepted yet.
+func (t *turn) dropRefused(f *failure) {
+	h := &t.s.history
+	h.rewind(t.s.accepted)
+	n := len(h.entries)
+	if n == 0 || len(h.entries[n-1].calls) == 0 {
+		return
+	}
+	var parts []part
+	for _, id := range h.entries[n-1].calls {
+		parts = append(parts, part{raw: encode(&agent.ToolResultBlock{
+			ToolUseID: id, IsError: true,
+			Content: agent.TextContent("The result of this tool call was dropped because the API refused it: " + clip(f.text, 500)),
+		})})
+	}
+	h.addUser(parts...)
+}
+
+// aborted is the result of a turn that was interrupted, among tool calls or while the model spoke.
+// resp is what had arrived of its response by then.
+func (t *turn) aborted(resp *response, reason string) *agent.Result {
+	if t.s.life.Err() != nil {
+		return nil
+	}
+	text := "[Request interrupted by user]"
+	if reason == agent.ReasonAbortedTools {
+		text = "[Request interrupted by user for tool use]"
+	}
+	message := "The turn was interrupted."
+	if errors.Is(context.Cause(t.ctx), errDenied) {
+		message = "The turn was stopped by a denied permission."
+	}
+	if resp != nil && resp.id != "" {
+		t.keepPartial(resp)
+		t.s.accepted = t.s.history.mark()
+	}
+	t.s.history.addUser(textPart(text))
+	t.s.emit(&agent.User{
+		Message:     agent.UserMessage{Role: roleUser, Content: agent.Content{&agent.TextBlock{Text: text}}},
+		IsSynthetic: true, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+	})
+	return t.result(agent.SubtypeErrorDuringExecution, reason, message)
+}
+
+// keepPartial keeps the text that had arrived of a response. Its thoughts and calls are not whole.
+func (t *turn) keepPartial(resp *response) {
+	var parts []part
+	for _, b := range resp.blocks {
+		p, ok := b.sent()
+		if b.kind != "text" || !ok {
+			continue
+		}
+		parts = append(parts, p)
+		if !b.done {
+			m := t.assistant(resp, b)
+			m.Aborted = true
+			t.s.emit(m)
+		}
+	}
+	t.s.history.addAssistant(t.s.model, parts, nil)
+}
+
+// synthetic emits the report of a failure in the place of an answer.
+func (t *turn) synthetic(kind, text string) {
+	t.s.emit(&agent.Assistant{
+		Message: agent.APIMessage{
+			ID: uuid.NewString(), Role: roleAssistant, Model: "<synthetic>", StopReason: "stop_sequence",
+			Content: agent.Content{&agent.TextBlock{Text: text}},
+		},
+		Error: kind, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+	})
+}

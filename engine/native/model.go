@@ -1,0 +1,234 @@
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+const (
+	// maxQuarantines bounds how many tools are taken out of one request because the API refuses them.
+	maxQuarantines = 8
+	// overloadsToFallback is after how many overloads in a row the fallback model takes over.
+	overloadsToFallback = 3
+)
+
+// request asks the model for the next message and hands out what it says while it arrives. It tries
+// again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
+func (t *turn) request() (*response, *failure) {
+	s := t.s
+	overloads, quarantines := 0, 0
+	t.asked++
+	for attempt := 1; ; attempt++ {
+		s.refreshTable()
+		s.chooseModel()
+		began := time.Now()
+		var heard []string // the messages of this attempt
+		resp, err := s.api.send(t.ctx, s.request().body(&s.history), t.sink(began, &heard))
+		t.apiTime += time.Since(began)
+		if resp != nil {
+			t.account(resp)
+		}
+		if err == nil || t.ctx.Err() != nil {
+			return resp, nil
+		}
+		t.supersedes = append(t.supersedes, heard...)
+		f := classify(err)
+		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
+			quarantines++
+			continue
+		}
+		if f.kind == "overloaded" {
+			overloads++
+		} else {
+			overloads = 0
+		}
+		if overloads >= overloadsToFallback && s.fallBack() {
+			overloads, attempt = 0, 0
+			continue
+		}
+		if !t.again(f, attempt) {
+			return nil, f
+		}
+	}
+}
+
+// again decides whether a failed request is made once more, and waits until it is time. It reports
+// false when the turn was cancelled meanwhile.
+func (t *turn) again(f *failure, attempt int) bool {
+	limit := t.s.engine.maxRetries()
+	if !f.passing || attempt > limit {
+		return false
+	}
+	if f.after > maxRetryAfter {
+		f.text += fmt.Sprintf(" (the server asks to wait %v, which is too long)", f.after.Round(time.Second))
+		return false
+	}
+	wait := backoff(attempt, f.after)
+	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind})
+	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
+		"attempt", attempt, "wait", wait, "status", f.status, "error", f.text)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.ctx.Done():
+		return false
+	}
+}
+
+// retryNote is the payload of an api_retry message.
+type retryNote struct {
+	Attempt    int     `json:"attempt"`
+	MaxRetries int     `json:"max_retries"`
+	DelayMS    int64   `json:"retry_delay_ms"`
+	Status     nullInt `json:"error_status"`
+	Error      string  `json:"error"`
+}
+
+// A nullInt is null in JSON when it is 0.
+type nullInt int
+
+// MarshalJSON implements json.Marshaler.
+func (n nullInt) MarshalJSON() ([]byte, error) {
+	if n == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(int(n))
+}
+
+// quarantine takes the tool that a refused request names out of this and all later requests.
+func (t *turn) quarantine(f *failure) bool {
+	s := t.s
+	if f.tool >= len(s.table.tools) {
+		return false
+	}
+	tl := s.table.tools[f.tool]
+	s.quarantined[tl.FullName] = "the API refused it: " + clip(f.text, 300)
+	s.freshTable()
+	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, clip(f.text, 300))
+	return true
+}
+
+// chooseModel takes the model for the next request.
+func (s *session) chooseModel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model = s.wantModel
+}
+
+// fallBack switches to the fallback model for the rest of the session, if there is one.
+func (s *session) fallBack() bool {
+	to := s.opts.FallbackModel
+	if to == "" || s.model == to {
+		return false
+	}
+	from := s.model
+	s.mu.Lock()
+	if s.wantModel == from { // else the program has chosen another one meanwhile
+		s.wantModel = to
+	}
+	s.mu.Unlock()
+	s.warn("model_fallback", "Switched to %s because %s is overloaded.", to, from)
+	return true
+}
+
+// request is what the next request has beside the conversation.
+func (s *session) request() *request {
+	r := &request{
+		model: s.model, maxTokens: s.opts.MaxTokens, tools: s.table.json,
+		noCache: s.engine.opts.DisablePromptCaching,
+	}
+	r.system = systemBlocks(!r.noCache, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)
+	if r.maxTokens == 0 {
+		r.maxTokens = maxTokensFor(s.model)
+	}
+	if th := s.opts.Thinking; th != nil {
+		r.thinking = encode(struct {
+			Type    string `json:"type"`
+			Budget  int    `json:"budget_tokens,omitempty"`
+			Display string `json:"display,omitempty"`
+		}{th.Type, th.BudgetTokens, th.Display})
+		if s.opts.MaxTokens == 0 && th.BudgetTokens >= r.maxTokens {
+			r.maxTokens += th.BudgetTokens // the budget is part of it
+		}
+	}
+	if s.opts.Effort != "" {
+		r.output = encode(struct {
+			Effort string `json:"effort"`
+		}{s.opts.Effort})
+	}
+	return r
+}
+
+// sink hands out a response while it arrives and notes the messages that it was handed out in.
+func (t *turn) sink(began time.Time, heard *[]string) sink {
+	first := true
+	return sink{
+		block: func(r *response, b *block) {
+			if b.kind == "tool_use" {
+				t.s.history.identify(b)
+			}
+			m := t.assistant(r, b)
+			m.Supersedes, t.supersedes = t.supersedes, nil
+			*heard = append(*heard, m.UUID)
+			t.s.emit(m)
+		},
+		event: func(r *response, raw json.RawMessage) {
+			if !t.s.opts.IncludePartialMessages {
+				return
+			}
+			e := &agent.StreamEvent{Event: raw, APIMessageID: r.id, SessionID: t.s.opts.SessionID, UUID: uuid.NewString()}
+			if first {
+				e.TTFTMS = time.Since(began).Milliseconds()
+				first = false
+			}
+			t.s.emit(e)
+		},
+	}
+}
+
+// assistant is the message for one block of a response.
+func (t *turn) assistant(r *response, b *block) *agent.Assistant {
+	return &agent.Assistant{
+		Message: agent.APIMessage{
+			ID: r.id, Role: roleAssistant, Model: r.model, Content: agent.Content{b.message()}, Usage: r.usage,
+		},
+		Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+	}
+}
+
+// account adds up what a response used, one that broke off too.
+func (t *turn) account(r *response) {
+	s := t.s
+	addUsage(&t.usage, r.usage)
+	model := r.model
+	if model == "" {
+		model = s.model
+	}
+	m := s.totals[model]
+	m.InputTokens += r.usage.InputTokens
+	m.OutputTokens += r.usage.OutputTokens
+	m.CacheReadInputTokens += r.usage.CacheReadInputTokens
+	m.CacheCreationInputTokens += r.usage.CacheCreationInputTokens
+	if u := r.usage.ServerToolUse; u != nil {
+		m.WebSearchRequests += u.WebSearchRequests
+	}
+	price, ok := s.engine.priceOf(model)
+	if !ok {
+		price, ok = s.engine.priceOf(s.model) // a server may call the model by a name of its own
+	}
+	if ok {
+		c := price.cost(r.usage)
+		m.CostUSD += c
+		s.cost += c
+	}
+	spec, _ := specOf(model)
+	m.ContextWindow, m.MaxOutputTokens = spec.contextWindow, spec.maxOutput
+	s.totals[model] = m
+}

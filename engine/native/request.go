@@ -1,0 +1,57 @@
+package native
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// A request is what is the same in every request of a turn, beside the conversation.
+type request struct {
+	model     string
+	maxTokens int
+	system    json.RawMessage // an array of text blocks; nil for none
+	tools     json.RawMessage // an array; nil for none
+	thinking  json.RawMessage // nil leaves it to the model
+	output    json.RawMessage // output_config; nil for none
+	noCache   bool
+}
+
+// body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
+// that differs only in its last messages and their breakpoints.
+func (r *request) body(h *history) []byte {
+	b := make([]byte, 0, 512+len(r.system)+len(r.tools)+h.size())
+	b = append(b, `{"model":`...)
+	b = append(b, encode(r.model)...)
+	b = append(b, `,"max_tokens":`...)
+	b = strconv.AppendInt(b, int64(r.maxTokens), 10)
+	b = append(b, `,"stream":true`...)
+	for _, f := range []struct {
+		name  string
+		value json.RawMessage
+	}{{"thinking", r.thinking}, {"output_config", r.output}, {"tools", r.tools}, {"system", r.system}} {
+		if len(f.value) > 0 {
+			b = append(b, `,"`+f.name+`":`...)
+			b = append(b, f.value...)
+		}
+	}
+	b = append(b, `,"messages":`...)
+	b = h.appendTo(b, r.model, !r.noCache)
+	return append(b, '}')
+}
+
+// systemBlocks encodes a system prompt, with a cache breakpoint at its end.
+func systemBlocks(cache bool, texts ...string) json.RawMessage {
+	var blocks []json.RawMessage
+	for _, t := range texts {
+		if !isBlank(t) {
+			blocks = append(blocks, textPart(t).raw)
+		}
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	if n := len(blocks); cache {
+		blocks[n-1] = withCache(blocks[n-1])
+	}
+	return encode(blocks)
+}

@@ -1,0 +1,91 @@
+package native
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// result makes the turn's result. Only an error has a message.
+func (t *turn) result(subtype, reason, message string) *agent.Result {
+	s := t.s
+	r := &agent.Result{
+		Subtype: subtype, IsError: subtype != agent.SubtypeSuccess, TerminalReason: reason,
+		DurationMS: time.Since(t.began).Milliseconds(), DurationAPIMS: t.apiTime.Milliseconds(), NumTurns: t.asked,
+		TotalCostUSD: s.cost, Usage: t.usage, ModelUsage: maps.Clone(s.totals),
+		ResultIndex: s.results, QueuedTurnCount: s.queued(), UserMessageUUIDs: t.uuids,
+		SessionID: s.opts.SessionID, UUID: uuid.NewString(),
+	}
+	s.results++
+	t.mu.Lock()
+	r.PermissionDenials = t.denials
+	t.mu.Unlock()
+	if t.last != nil {
+		r.StopReason = agent.NullString(t.last.stop)
+		if subtype == agent.SubtypeSuccess {
+			r.Result = t.last.text()
+		}
+	}
+	if message != "" {
+		r.Errors = []string{message}
+	}
+	if missing := s.unpriced(); len(missing) > 0 {
+		r.Extra = agent.Fields{"unpriced_models": encode(missing)}
+	}
+	return r
+}
+
+// unpriced are the models that were used and have no known price: the cost does not count them.
+func (s *session) unpriced() []string {
+	var models []string
+	for m := range s.totals {
+		_, ok := s.engine.priceOf(m)
+		if _, asked := s.engine.priceOf(s.model); !ok && !asked {
+			models = append(models, m)
+		}
+	}
+	return models
+}
+
+// text is the text of a response.
+func (r *response) text() string {
+	var b strings.Builder
+	for _, bl := range r.blocks {
+		if bl.kind == "text" {
+			b.Write(bl.text.Bytes())
+		}
+	}
+	return b.String()
+}
+
+// initMessage is the message that opens a turn.
+func (s *session) initMessage() *agent.SystemInit {
+	status := s.serverStatus()
+	s.mu.Lock()
+	model, mode := s.wantModel, s.policy.Mode()
+	s.mu.Unlock()
+	m := &agent.SystemInit{
+		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
+		Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
+	}
+	if m.CWD == "" {
+		m.CWD, _ = os.Getwd() // an empty cwd is all that is left to say without one
+	}
+	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
+	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)
+	m.MCPServerErrors = append(m.MCPServerErrors, s.table.problems...)
+	return m
+}
+
+// decodeLoose decodes what is only for display: what does not fit stays empty.
+func decodeLoose(raw json.RawMessage, v any) {
+	if len(raw) > 0 {
+		_ = json.Unmarshal(raw, v)
+	}
+}

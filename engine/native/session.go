@@ -1,0 +1,432 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+const (
+	// outboxSize is how many messages wait for a receiver before the session pauses.
+	outboxSize = 64
+	// closeWait bounds the wait of Close for the work to stop; it is over at once unless something is badly stuck.
+	closeWait = 10 * time.Second
+)
+
+// errInterrupted is the cause of a turn's end by Interrupt.
+var errInterrupted = errors.New("native: interrupted")
+
+// A session is a conversation. One goroutine, run, owns the conversation itself; what others may
+// touch is behind mu.
+type session struct {
+	engine *Engine
+	opts   *agent.Options
+	api    *api
+	env    environ
+	shared *mcphost.Host // the caller's; nil if there is none
+
+	life context.Context // ends with Close
+	stop context.CancelCauseFunc
+	done chan struct{} // closed when run has returned
+	out  chan agent.Message
+	wake chan struct{} // holds one token while there is something new in inbox or ended
+	err  error         // why the session ended by itself; set before out is closed
+
+	// Owned by run.
+	history     history
+	accepted    mark // what of the history the API has taken
+	table       *table
+	quarantined map[string]string
+	totals      map[string]agent.ModelUsage
+	cost        float64
+	results     int
+	started     bool // the first turn has begun
+	model       string
+
+	mu        sync.Mutex // guards the rest
+	own       *mcphost.Host
+	policy    *permission.Policy
+	wantModel string // the model of the next request
+	inbox     []*agent.Input
+	ended     bool // no input follows
+	interrupt context.CancelCauseFunc
+	closing   sync.Once
+}
+
+// Open starts a session: its servers begin to connect at once. The credential is looked for, but no
+// request is made.
+func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	s := &session{
+		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
+		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
+		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
+	}
+	var err error
+	if s.api, err = e.connect(s.env); err != nil {
+		return nil, err
+	}
+	s.wantModel = s.resolveModel(o.Model)
+	if err := s.checkBudget(s.wantModel, o.FallbackModel); err != nil {
+		return nil, err
+	}
+	if len(o.MCPServers) > 0 {
+		if s.own, err = s.newHost(o.MCPServers); err != nil {
+			return nil, err
+		}
+	}
+	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	var problems []permission.Problem
+	s.policy, problems = permission.NewPolicy(&permission.Options{
+		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode,
+	})
+	if s.own != nil {
+		s.own.Start(s.life)
+	}
+	go s.run(problems) // Close ends it and waits for done
+	return s, nil
+}
+
+// resolveModel is the model for a name that may be empty.
+func (s *session) resolveModel(name string) string {
+	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL")} {
+		if name != "" {
+			return name
+		}
+	}
+	return DefaultModel
+}
+
+// checkBudget refuses a budget that could not be kept: spending on a model without a price is not seen.
+func (s *session) checkBudget(models ...string) error {
+	if s.opts.MaxBudgetUSD == 0 {
+		return nil
+	}
+	for _, m := range models {
+		if _, ok := s.engine.priceOf(m); m != "" && !ok {
+			return &agent.OptionError{
+				Field: "MaxBudgetUSD", Problem: fmt.Sprintf("cannot be kept with model %q, whose price is not known", m),
+				Remedy: "give its price in native.Options.Prices, or set no budget",
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
+	return mcphost.New(&mcphost.Options{
+		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
+	})
+}
+
+// hosts are the session's hosts in the order of their precedence.
+func (s *session) hosts() []*mcphost.Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var hosts []*mcphost.Host
+	for _, h := range []*mcphost.Host{s.own, s.shared} {
+		if h != nil {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// Send queues an input.
+func (s *session) Send(ctx context.Context, in *agent.Input) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if in == nil || len(inputParts(in)) == 0 {
+		return errors.New("native: the input is empty: the model takes no message without content")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.life.Err() != nil:
+		return agent.ErrClosed
+	case s.ended:
+		return errors.New("native: input after EndInput")
+	}
+	s.inbox = append(s.inbox, in)
+	s.notify()
+	return nil
+}
+
+// EndInput lets the session end once everything is answered.
+func (s *session) EndInput() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return agent.ErrClosed
+	}
+	s.ended = true
+	s.notify()
+	return nil
+}
+
+func (s *session) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // run has been told already
+	}
+}
+
+// Receive returns the next message.
+func (s *session) Receive(ctx context.Context) (agent.Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	select {
+	case m, ok := <-s.out:
+		switch {
+		case ok:
+			return m, nil
+		case s.err != nil:
+			return nil, s.err
+		case s.life.Err() != nil:
+			return nil, agent.ErrClosed
+		}
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.life.Done():
+		return nil, agent.ErrClosed
+	}
+}
+
+// emit hands a message out. It waits for room, and gives up when the session is closed.
+func (s *session) emit(m agent.Message) {
+	select {
+	case s.out <- m:
+	case <-s.life.Done():
+	}
+}
+
+// note emits a system message. fields must encode as an object.
+func (s *session) note(subtype string, fields any) {
+	m, err := agent.NewSystem(subtype, s.opts.SessionID, uuid.NewString(), fields)
+	if err != nil {
+		s.opts.Logger.Error("message could not be encoded", "subtype", subtype, "error", err)
+		return
+	}
+	s.emit(m)
+}
+
+// informational is the payload of that system message.
+type informational struct {
+	Content   string `json:"content"`
+	Level     string `json:"level"`
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+}
+
+// warn tells the program and the operator of something that the run survives.
+func (s *session) warn(tag, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.opts.Logger.Warn(text, "session", s.opts.SessionID)
+	s.note("informational", informational{Content: text, Level: "warning", Tag: tag})
+}
+
+// Interrupt stops the running turn.
+func (s *session) Interrupt(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return agent.ErrClosed
+	}
+	if s.interrupt != nil {
+		s.interrupt(errInterrupted)
+	}
+	return ctx.Err()
+}
+
+// SetModel changes the model from the next request on.
+func (s *session) SetModel(ctx context.Context, model string) error {
+	model = s.resolveModel(model)
+	if err := s.checkBudget(model); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return agent.ErrClosed
+	}
+	s.wantModel = model
+	return ctx.Err()
+}
+
+// SetPermissionMode changes the mode from the next decision on.
+func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return agent.ErrClosed
+	}
+	policy, err := s.policy.WithMode(mode)
+	if err != nil {
+		return err
+	}
+	s.policy = policy
+	return ctx.Err()
+}
+
+// permissions is the policy in force.
+func (s *session) permissions() *permission.Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.policy
+}
+
+// MCPStatus returns the state of the servers of both hosts.
+func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error) {
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	return s.serverStatus(), ctx.Err()
+}
+
+func (s *session) serverStatus() []mcphost.ServerStatus {
+	var all []mcphost.ServerStatus
+	for _, h := range s.hosts() {
+		all = append(all, h.Status()...)
+	}
+	slices.SortStableFunc(all, func(a, b mcphost.ServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// hostOf finds the host that has a server; the session's own goes first.
+func (s *session) hostOf(name string) (*mcphost.Host, error) {
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	var names []string
+	for _, h := range s.hosts() {
+		for _, st := range h.Status() {
+			if st.Name == name {
+				return h, nil
+			}
+			names = append(names, st.Name)
+		}
+	}
+	return nil, fmt.Errorf("%w: %q (there are %q)", mcphost.ErrUnknownServer, name, names)
+}
+
+// ReconnectMCPServer makes one attempt to connect.
+func (s *session) ReconnectMCPServer(ctx context.Context, name string) error {
+	h, err := s.hostOf(name)
+	if err != nil {
+		return err
+	}
+	return h.Reconnect(ctx, name)
+}
+
+// SetMCPServerEnabled switches a server off or on.
+func (s *session) SetMCPServerEnabled(ctx context.Context, name string, on bool) error {
+	h, err := s.hostOf(name)
+	if err != nil {
+		return err
+	}
+	return h.SetEnabled(ctx, name, on)
+}
+
+// SetMCPServers replaces the session's own servers. Those of a shared host stay.
+func (s *session) SetMCPServers(ctx context.Context, configs map[string]mcphost.ServerConfig) (mcphost.SetResult, error) {
+	h, err := s.ownHost()
+	if err != nil {
+		return mcphost.SetResult{}, err
+	}
+	return h.SetServers(ctx, maps.Clone(configs))
+}
+
+// ownHost is the session's own host, made when it is first needed.
+func (s *session) ownHost() (*mcphost.Host, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	if s.own == nil {
+		h, err := s.newHost(nil)
+		if err != nil {
+			return nil, err
+		}
+		h.Start(s.life)
+		s.own = h
+	}
+	return s.own, nil
+}
+
+// Close stops everything and waits for it.
+func (s *session) Close() error {
+	var err error
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.stop(agent.ErrClosed)
+		own := s.own
+		s.mu.Unlock()
+		if own != nil {
+			err = own.Close()
+		}
+		stuck := time.NewTimer(closeWait)
+		defer stuck.Stop()
+		select {
+		case <-s.done:
+		case <-stuck.C:
+			err = errors.Join(err, fmt.Errorf("native: the session did not stop within %v", closeWait))
+		}
+	})
+	return err
+}
+
+// next waits for an input. It returns nil when the session is over.
+func (s *session) next() *agent.Input {
+	for {
+		s.mu.Lock()
+		ended := s.ended
+		if len(s.inbox) > 0 {
+			in := s.inbox[0]
+			s.inbox = slices.Delete(s.inbox, 0, 1)
+			s.mu.Unlock()
+			return in
+		}
+		s.mu.Unlock()
+		if ended {
+			return nil
+		}
+		select {
+		case <-s.wake:
+		case <-s.life.Done():
+			return nil
+		}
+	}
+}
+
+// waiting takes all inputs that have come.
+func (s *session) waiting() []*agent.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	inbox := s.inbox
+	s.inbox = nil
+	return inbox
+}
+
+func (s *session) queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inbox)
+}

@@ -1,0 +1,201 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolschema"
+)
+
+// A tool is a tool that the model can call.
+type tool struct {
+	mcphost.Tool
+	host  *mcphost.Host
+	model toolschema.Model
+}
+
+// request is a call of the tool as the permission rules see it.
+func (t *tool) request() permission.Request {
+	return permission.Request{Tool: t.FullName, Server: t.Server, ToolName: t.Name, ReadOnly: t.ReadOnly}
+}
+
+// parallel reports whether calls of the tool may run together with others.
+func (t *tool) parallel() bool {
+	switch t.Meta[mcpserver.MetaConcurrency] {
+	case "parallel":
+		return true
+	case "serial":
+		return false
+	}
+	return t.ReadOnly
+}
+
+// A table is what the model can call at one moment. It is immutable.
+type table struct {
+	source   [][]mcphost.Tool // what it was made from, host by host
+	tools    []*tool          // in the order of the request
+	byName   map[string]*tool // by the name that the model uses
+	prompt   *tool            // the permission prompt tool, which the model does not see
+	problems []agent.MCPServerError
+	json     json.RawMessage // the request's tools; nil if there are none
+}
+
+// names are the names of the tools, in the order of the request.
+func (t *table) names() []string {
+	names := make([]string, len(t.tools))
+	for i, tool := range t.tools {
+		names[i] = tool.model.Name
+	}
+	return names
+}
+
+// tableOptions are what a table depends on beside the hosts.
+type tableOptions struct {
+	policy      *permission.Policy
+	promptTool  string
+	quarantined map[string]string // full name -> why
+	cache       bool              // a cache breakpoint after the last tool
+	extra       []apiTool         // tools of the engine's own
+}
+
+// An apiTool is a tool in the form of the request.
+type apiTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// newTable makes the table of what the hosts offer now. The hosts come in the order of precedence:
+// where two offer a tool under one name, the first has it, and the other is reported.
+func newTable(hosts []*mcphost.Host, o tableOptions) *table {
+	t := &table{byName: map[string]*tool{}}
+	for _, h := range hosts {
+		offered := h.Tools()
+		t.source = append(t.source, offered)
+		for _, mt := range offered {
+			t.add(&tool{Tool: mt, host: h}, o)
+		}
+	}
+	slices.SortStableFunc(t.tools, func(a, b *tool) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.model.Name), strings.ToLower(b.model.Name)), cmp.Compare(a.model.Name, b.model.Name))
+	})
+	list := make([]apiTool, 0, len(t.tools)+len(o.extra))
+	for _, tool := range t.tools {
+		list = append(list, apiTool{tool.model.Name, tool.model.Description, tool.model.InputSchema})
+	}
+	list = append(list, o.extra...)
+	if len(list) == 0 {
+		return t
+	}
+	encoded := make([]json.RawMessage, len(list))
+	for i, tool := range list {
+		encoded[i] = encode(tool)
+	}
+	if o.cache {
+		encoded[len(encoded)-1] = withCache(encoded[len(encoded)-1])
+	}
+	t.json = encode(encoded)
+	return t
+}
+
+func (t *table) add(tl *tool, o tableOptions) {
+	if o.promptTool != "" && (tl.FullName == o.promptTool || tl.LongName == o.promptTool) {
+		t.prompt = tl
+		return
+	}
+	if o.policy.Hidden(tl.request()) {
+		return
+	}
+	problem := func(format string, args ...any) {
+		t.problems = append(t.problems, agent.MCPServerError{Name: tl.Server, Message: fmt.Sprintf(format, args...)})
+	}
+	if why, ok := o.quarantined[tl.FullName]; ok {
+		problem("tool %q is left out: %s", tl.Name, why)
+		return
+	}
+	m, q := toolschema.ForModel(toolschema.Tool{
+		Server: tl.Server, Name: tl.Name, FullName: tl.FullName,
+		Description: tl.Description, InputSchema: tl.InputSchema,
+	}, nil)
+	if q != nil {
+		problem("tool %q is left out: %s", tl.Name, q.Reason)
+		return
+	}
+	tl.model = m
+	if first := t.byName[m.Name]; first != nil {
+		problem("tool %q is left out: its name %s belongs to tool %q of server %q", tl.Name, m.Name, first.Name, first.Server)
+		return
+	}
+	t.byName[m.Name] = tl
+	t.tools = append(t.tools, tl)
+}
+
+// current reports whether the hosts still offer what the table was made from.
+func (t *table) current(hosts []*mcphost.Host) bool {
+	if len(hosts) != len(t.source) {
+		return false
+	}
+	for i, h := range hosts {
+		if !slices.EqualFunc(h.Tools(), t.source[i], sameTool) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameTool reports whether a host's record of a tool is the very same as before.
+func sameTool(a, b mcphost.Tool) bool {
+	return a.FullName == b.FullName && a.Description == b.Description && a.ReadOnly == b.ReadOnly &&
+		len(a.InputSchema) == len(b.InputSchema) && (len(a.InputSchema) == 0 || &a.InputSchema[0] == &b.InputSchema[0])
+}
+
+// serverOf finds the server that a tool's full name would belong to, among those that match.
+func serverOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatus) bool) (*mcphost.Host, mcphost.ServerStatus, bool) {
+	for _, h := range hosts {
+		for _, s := range h.Status() {
+			if strings.HasPrefix(name, toolname.Server(s.Name)+"__") && match(s) {
+				return h, s, true
+			}
+		}
+	}
+	return nil, mcphost.ServerStatus{}, false
+}
+
+// serverRows are the rows of the init message.
+func serverRows(status []mcphost.ServerStatus) []agent.MCPServer {
+	rows := make([]agent.MCPServer, len(status))
+	for i, s := range status {
+		rows[i] = agent.MCPServer{Name: s.Name, Status: string(s.Status), Source: sourceOf(s)}
+	}
+	return rows
+}
+
+// sourceOf says where a server was defined; in the caller's code unless its configuration says otherwise.
+func sourceOf(s mcphost.ServerStatus) string {
+	switch {
+	case s.Transport == mcphost.TransportSDK:
+		return mcphost.TransportSDK
+	case s.Source != "":
+		return s.Source
+	}
+	return "dynamic"
+}
+
+// rejectedTools reports the tools that the hosts themselves had to leave out.
+func rejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
+	var errs []agent.MCPServerError
+	for _, s := range status {
+		for _, r := range s.Rejected {
+			errs = append(errs, agent.MCPServerError{Name: s.Name, Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
+		}
+	}
+	return errs
+}
