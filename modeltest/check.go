@@ -46,7 +46,7 @@ func checkHeader(h http.Header, body bool) *problem {
 	switch v := h.Get("Anthropic-Version"); v {
 	case "":
 		return invalid("anthropic-version: header is required")
-	case "2023-06-01", "2023-01-01":
+	case "2026-10-21", "2023-06-01", "2023-01-01":
 	default:
 		return invalid("anthropic-version: %q is not a valid version", v)
 	}
