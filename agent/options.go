@@ -95,11 +95,12 @@ type Options struct {
 
 // Thinking is how a model thinks before it answers.
 type Thinking struct {
-	// Type is "adaptive" (the model decides), "enabled" (with BudgetTokens) or "disabled".
+	// Type is "adaptive" (the model decides), "enabled" (with BudgetTokens), "between_tools" or
+	// "disabled". Not every model takes each.
 	Type string
 	// BudgetTokens is the most tokens for thinking, with Type "enabled": at least 1024.
 	BudgetTokens int
-	// Display is "summarized" or "omitted". Empty leaves it to the model.
+	// Display is "summarized", "omitted" or "updates". Empty leaves it to the model.
 	Display string
 }
 
@@ -174,14 +175,14 @@ func (o *Options) checkModel() error {
 	}
 	if t := o.Thinking; t != nil {
 		switch {
-		case t.Type != "adaptive" && t.Type != "enabled" && t.Type != "disabled":
-			return &OptionError{"Thinking.Type", fmt.Sprintf("is %q", t.Type), `set "adaptive", "enabled" or "disabled"`}
+		case !slices.Contains([]string{"adaptive", "enabled", "between_tools", "disabled"}, t.Type):
+			return &OptionError{"Thinking.Type", fmt.Sprintf("is %q", t.Type), `set "adaptive", "enabled", "between_tools" or "disabled"`}
 		case t.Type == "enabled" && t.BudgetTokens < 1024:
 			return &OptionError{"Thinking.BudgetTokens", fmt.Sprintf("is %d", t.BudgetTokens), "set at least 1024"}
 		case t.Type != "enabled" && t.BudgetTokens != 0:
 			return &OptionError{"Thinking.BudgetTokens", fmt.Sprintf("is %d", t.BudgetTokens), `set it with Type "enabled" only`}
-		case t.Display != "" && t.Display != "summarized" && t.Display != "omitted":
-			return &OptionError{"Thinking.Display", fmt.Sprintf("is %q", t.Display), `set "summarized", "omitted" or nothing`}
+		case !slices.Contains([]string{"", "summarized", "omitted", "updates"}, t.Display):
+			return &OptionError{"Thinking.Display", fmt.Sprintf("is %q", t.Display), `set "summarized", "omitted", "updates" or nothing`}
 		}
 	}
 	if o.OutputSchema != nil {

@@ -97,6 +97,11 @@ func (f *failure) fromAPI(api *anthropic.Error) {
 	}
 }
 
+// aboutThinking reports that the thoughts in the conversation are what was refused: too many of them, or too few.
+func (f *failure) aboutThinking() bool {
+	return f.status == http.StatusBadRequest && strings.Contains(f.text, "thinking") && strings.Contains(f.text, "messages")
+}
+
 // statusOf is the status that belongs to an error type, for errors in mid-stream.
 func statusOf(typ string) int {
 	switch typ {

@@ -22,7 +22,7 @@ type entry struct {
 // A part is a content block as it is sent.
 type part struct {
 	raw     json.RawMessage
-	thought bool // no model but the one that had it accepts it
+	thought bool // a thinking block: see thoughtPolicy
 }
 
 // A history is the conversation as the model is sent it. It is always one that the API takes:
@@ -99,11 +99,26 @@ func withCache(block json.RawMessage) json.RawMessage {
 	return slices.Concat(block[:len(block)-1], cacheControl)
 }
 
-// appendTo appends the messages as a JSON array for a model: thoughts of other models are left out.
+// A thoughtPolicy says which thoughts of the conversation a request repeats. Models differ in what
+// they accept: newer ones refuse those of another model, older ones miss any that is left out.
+type thoughtPolicy int
+
+const (
+	ownThoughts thoughtPolicy = iota // those of the model that is asked
+	allThoughts
+	noThoughts
+)
+
+// sends reports whether a thought of one model goes to another.
+func (p thoughtPolicy) sends(of, to string) bool {
+	return p == allThoughts || p == ownThoughts && of == to
+}
+
+// appendTo appends the messages as a JSON array for a model.
 // With cache set, the last block of the last two entries of the user's gets a breakpoint: the newer
 // one is for the next request to read, the older one is what this request reads, however many
 // blocks have come in between.
-func (h *history) appendTo(b []byte, model string, cache bool) []byte {
+func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, cache bool) []byte {
 	breakpoints := 0
 	if cache {
 		breakpoints = 2
@@ -122,16 +137,16 @@ func (h *history) appendTo(b []byte, model string, cache bool) []byte {
 		b = append(b, `{"role":"`...)
 		b = append(b, e.role...)
 		b = append(b, `","content":[`...)
-		b = e.appendTo(b, model, cache && i >= first && e.role == roleUser)
+		b = e.appendTo(b, thoughts.sends(e.model, model), cache && i >= first && e.role == roleUser)
 		b = append(b, `]}`...)
 	}
 	return append(b, ']')
 }
 
-func (e entry) appendTo(b []byte, model string, cache bool) []byte {
+func (e entry) appendTo(b []byte, thoughts, cache bool) []byte {
 	begun := false
 	for j, p := range e.parts {
-		if p.thought && e.model != model {
+		if p.thought && !thoughts {
 			continue
 		}
 		if begun {

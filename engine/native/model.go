@@ -21,7 +21,7 @@ const (
 // again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
 func (t *turn) request() (*response, *failure) {
 	s := t.s
-	overloads, quarantines := 0, 0
+	overloads, quarantines, rethoughts := 0, 0, 0
 	t.asked++
 	for attempt := 1; ; attempt++ {
 		s.refreshTable()
@@ -40,6 +40,11 @@ func (t *turn) request() (*response, *failure) {
 		f := classify(err)
 		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
 			quarantines++
+			continue
+		}
+		if f.aboutThinking() && rethoughts < 2 {
+			rethoughts++
+			s.thoughts = (s.thoughts + 1) % (noThoughts + 1)
 			continue
 		}
 		if f.kind == "overloaded" {
@@ -142,7 +147,7 @@ func (s *session) fallBack() bool {
 func (s *session) request() *request {
 	r := &request{
 		model: s.model, maxTokens: s.opts.MaxTokens, tools: s.table.json,
-		noCache: s.engine.opts.DisablePromptCaching,
+		noCache: s.engine.opts.DisablePromptCaching, thoughts: s.thoughts,
 	}
 	r.system = systemBlocks(!r.noCache, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)
 	if r.maxTokens == 0 {

@@ -13,6 +13,7 @@ type request struct {
 	tools     json.RawMessage // an array; nil for none
 	thinking  json.RawMessage // nil leaves it to the model
 	output    json.RawMessage // output_config; nil for none
+	thoughts  thoughtPolicy
 	noCache   bool
 }
 
@@ -35,7 +36,7 @@ func (r *request) body(h *history) []byte {
 		}
 	}
 	b = append(b, `,"messages":`...)
-	b = h.appendTo(b, r.model, !r.noCache)
+	b = h.appendTo(b, r.model, r.thoughts, !r.noCache)
 	return append(b, '}')
 }
 

@@ -54,6 +54,7 @@ type session struct {
 	results     int
 	started     bool // the first turn has begun
 	model       string
+	thoughts    thoughtPolicy
 
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host
@@ -72,6 +73,9 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
+	}
+	if o.Thinking != nil && o.Thinking.Type == "enabled" {
+		s.thoughts = allThoughts // models with a budget of tokens want them back, whoever had them
 	}
 	var err error
 	if s.api, err = e.connect(s.env); err != nil {
