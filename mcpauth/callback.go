@@ -20,6 +20,7 @@ import (
 type Callback struct {
 	url    string
 	server *http.Server
+	life   context.Context // without an end: bounds nothing but carries the caller's values to Close
 	wg     sync.WaitGroup
 	got    chan url.Values // holds the first answer with the awaited state
 
@@ -37,8 +38,9 @@ func NewCallback(ctx context.Context, port int) (*Callback, error) {
 	}
 	port = v4.Addr().(*net.TCPAddr).Port
 	c := &Callback{
-		url: "http://localhost:" + strconv.Itoa(port) + "/callback",
-		got: make(chan url.Values, 1),
+		url:  "http://localhost:" + strconv.Itoa(port) + "/callback",
+		life: context.WithoutCancel(ctx),
+		got:  make(chan url.Values, 1),
 	}
 	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
 	c.serve(v4)
@@ -56,9 +58,18 @@ func (c *Callback) serve(l net.Listener) {
 // URL is the redirect address: http://localhost:PORT/callback.
 func (c *Callback) URL() string { return c.url }
 
-// Close ends the listener and waits for it. It may be called more than once.
+// pageTime is how long Close lets a page that is being sent arrive.
+const pageTime = 2 * time.Second
+
+// Close ends the listener and waits for it, at most a little over two seconds:
+// the person's last page is let arrive. It may be called more than once.
 func (c *Callback) Close() error {
-	err := c.server.Close()
+	ctx, cancel := context.WithTimeout(c.life, pageTime)
+	defer cancel()
+	err := c.server.Shutdown(ctx)
+	if err != nil {
+		err = c.server.Close()
+	}
 	c.wg.Wait()
 	return err
 }

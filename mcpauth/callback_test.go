@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
@@ -35,17 +36,21 @@ func TestLoginThroughTheCallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cb.Close()
+	var browser sync.WaitGroup
 	show := func(_ context.Context, req *mcpauth.AuthorizationRequest) error {
-		go func() { // the person's browser, which the test's end closes with the server
+		browser.Go(func() {
 			u, _ := url.Parse(cb.URL())
 			u.RawQuery = "code=forged&state=wrong"
 			if status, _ := visit(t, u.String()); status != http.StatusBadRequest {
 				t.Errorf("a forged answer got %d, want 400", status)
 			}
-			visit(t, req.URL)
-		}()
+			if status, body := visit(t, req.URL); status != http.StatusOK || !strings.Contains(body, "logged in") {
+				t.Errorf("the person's last page: %d %q", status, body)
+			}
+		})
 		return nil
 	}
+	defer browser.Wait()
 	_, c := f.client(&mcpauth.Options{Authorize: mcpauth.Interactive(cb, show, nil), RedirectURL: cb.URL()})
 	mustGet(t, f, c)
 }
