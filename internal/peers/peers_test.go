@@ -14,13 +14,44 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// children are the programs that this test binary plays when it is started as a
+// child.
+var children = map[string]func(){
+	"parent": func() {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PEERS_TEST_CHILD=sleeper")
+		cmd.Stdout = os.Stdout
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println("child", cmd.Process.Pid)
+		_ = cmd.Wait()
+	},
+	"sleeper": func() { time.Sleep(time.Hour) },
+	"leaver": func() {
+		fmt.Println("last words")
+		os.Exit(3)
+	},
+}
+
+func TestMain(m *testing.M) {
+	if child := children[os.Getenv("PEERS_TEST_CHILD")]; child != nil {
+		child()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is this test binary as one of the children.
+func child(name string) Command {
+	return Command{Path: os.Args[0], Env: map[string]string{"PEERS_TEST_CHILD": name}}
+}
 
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
@@ -193,22 +224,19 @@ func TestConformanceLists(t *testing.T) {
 }
 
 func TestKillTakesTheGroup(t *testing.T) {
-	p := Start(t, Command{Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & echo child $!; wait"}})
-	match := p.WaitFor(t, `child (\d+)\n`)
+	p := Start(t, child("parent"))
+	p.WaitFor(t, `child \d+\n`)
 	p.Kill()
 	p.Kill() // a second time is nothing
-	var pid int
-	if _, err := fmt.Sscan(match[1], &pid); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(data), "sleep") {
-		t.Errorf("the grandchild %d lives on", pid)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	// The grandchild has the output open, too: it is read to its end only when
+	// both are gone.
+	if errors.Is(p.err, exec.ErrWaitDelay) {
+		t.Error("the grandchild lives on")
 	}
 }
 
 func TestEndBeforeTheLine(t *testing.T) {
-	p := Start(t, Command{Path: "/bin/sh", Args: []string{"-c", "echo last words; exit 3"}})
+	p := Start(t, child("leaver"))
 	_, err := p.waitFor(regexp.MustCompile("never"))
 	if err == nil || !strings.Contains(err.Error(), "last words") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got %v, want an error with the exit status and the output", err)
