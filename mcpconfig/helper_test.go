@@ -1,0 +1,93 @@
+package mcpconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+// helpers are what this test binary can play when it is started as a headersHelper.
+var helpers = map[string]func(){
+	"ok": func() {
+		fmt.Printf(`{"Authorization": "Bearer t", "X-Name": %q, "X-URL": %q}`, os.Getenv("CLAUDE_CODE_MCP_SERVER_NAME"), os.Getenv("CLAUDE_CODE_MCP_SERVER_URL"))
+	},
+	"fails":     func() { fmt.Print(`{"A": "secret"}`); os.Exit(3) },
+	"garbage":   func() { fmt.Print("secret") },
+	"null":      func() { fmt.Print("null") },
+	"numbers":   func() { fmt.Print(`{"A": 1}`) },
+	"linebreak": func() { fmt.Print(`{"A": "secret\nB: x"}`) },
+	"flood": func() {
+		for {
+			if _, err := fmt.Print(strings.Repeat("x", 1<<16)); err != nil {
+				return
+			}
+		}
+	},
+	"hangs": func() {
+		fmt.Print(strings.Repeat(" ", 1<<10))
+		select {}
+	},
+}
+
+func TestMain(m *testing.M) {
+	if h := helpers[os.Getenv("MCPCONFIG_TEST_HELPER")]; h != nil {
+		h()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// headers runs a helper as a host would.
+func headers(ctx context.Context, t *testing.T, helper string) (map[string]string, error) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is quoted for a Unix shell")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Entry{Name: "web", Kind: HTTP, URL: "http://h/mcp", HeadersHelper: fmt.Sprintf("MCPCONFIG_TEST_HELPER=%s exec '%s'", helper, exe)}
+	return e.ServerConfig().(mcphost.HTTP).HeadersFunc(ctx)
+}
+
+func TestHeadersHelper(t *testing.T) {
+	got, err := headers(t.Context(), t, "ok")
+	want := map[string]string{"Authorization": "Bearer t", "X-Name": "web", "X-URL": "http://h/mcp"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	if (Entry{Kind: HTTP}).ServerConfig().(mcphost.HTTP).HeadersFunc != nil {
+		t.Error("an entry without helper has one")
+	}
+}
+
+func TestHeadersHelperFails(t *testing.T) {
+	for helper, want := range map[string]string{
+		"fails": "exited with code 3", "garbage": "printed no JSON object of strings", "null": "printed no JSON object of strings",
+		"numbers": "printed no JSON object of strings", "linebreak": "printed a header that cannot be sent", "flood": "printed more than",
+	} {
+		t.Run(helper, func(t *testing.T) {
+			got, err := headers(t.Context(), t, helper)
+			if err == nil || got != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"web"`) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, %v; want %q", got, err, want)
+			}
+		})
+	}
+}
+
+func TestHeadersHelperEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := headers(ctx, t, "hangs"); err == nil {
+		t.Error("got no error from a cancelled context")
+	}
+}
