@@ -111,11 +111,17 @@ func page(w http.ResponseWriter, status int, title, text string) {
 		html.EscapeString(clip(title, 300)), html.EscapeString(clip(text, 500)))
 }
 
+// Expect takes answers with the given state from now on. Call it before the
+// person sees the address: a browser may be back before Wait is called.
+func (c *Callback) Expect(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
 // Wait returns the answer to the request with the given state.
 func (c *Callback) Wait(ctx context.Context, state string) (*AuthorizationResponse, error) {
-	c.mu.Lock()
-	c.state = state
-	c.mu.Unlock()
+	c.Expect(state)
 	select {
 	case q := <-c.got:
 		return parseAnswer(q, state)
@@ -182,6 +188,9 @@ func Interactive(cb *Callback, show func(context.Context, *AuthorizationRequest)
 	return func(ctx context.Context, req *AuthorizationRequest) (*AuthorizationResponse, error) {
 		if cb == nil && paste == nil {
 			return nil, errors.New("mcpauth: Interactive needs a callback or a paste function")
+		}
+		if cb != nil {
+			cb.Expect(req.State)
 		}
 		if err := show(ctx, req); err != nil {
 			return nil, err

@@ -38,7 +38,10 @@ func TestLoginThroughTheCallback(t *testing.T) {
 	defer cb.Close()
 	var browser sync.WaitGroup
 	show := func(_ context.Context, req *mcpauth.AuthorizationRequest) error {
+		back := make(chan struct{})
+		defer func() { <-back }() // the browser is back before anybody waits for it
 		browser.Go(func() {
+			defer close(back)
 			u, _ := url.Parse(cb.URL())
 			u.RawQuery = "code=forged&state=wrong"
 			if status, _ := visit(t, u.String()); status != http.StatusBadRequest {
@@ -126,21 +129,13 @@ func TestCallbackPagesEscape(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cb.Close()
-	done := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	cancel() // only sets the state that is waited for
-	_, _ = cb.Wait(ctx, "S")
-	go func() {
-		_, err := cb.Wait(t.Context(), "S")
-		done <- err
-	}()
+	cb.Expect("S")
 	_, body := visit(t, cb.URL()+"?state=S&error=%3Cscript%3E&error_description=%3Cb%3E")
 	if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") {
 		t.Errorf("page %q", body)
 	}
 	var refused *mcpauth.RefusedError
-	if err := <-done; !errors.As(err, &refused) {
+	if _, err := cb.Wait(t.Context(), "S"); !errors.As(err, &refused) {
 		t.Errorf("got %v", err)
 	}
 }
