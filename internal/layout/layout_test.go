@@ -25,6 +25,7 @@ var rules = map[string]func(*tree) []finding{
 	"FileSize":        fileSize,
 	"BannedCalls":     bannedCalls,
 	"LeakGates":       leakGates,
+	"GlobalState":     globalState,
 	"SilentSkips":     silentSkips,
 	"MachineTraces":   machineTraces,
 	"LockAddresses":   lockAddresses,

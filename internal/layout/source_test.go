@@ -170,6 +170,57 @@ func (p *pkg) hasGate() bool {
 	return false
 }
 
+// globalState finds package-level variables that exist to change: locks, shared
+// maps and counters. Two hosts in one process must not meet.
+func globalState(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		for _, f := range p.ships() {
+			for _, decl := range f.Decls {
+				d, ok := decl.(*ast.GenDecl)
+				if !ok || d.Tok != token.VAR {
+					continue
+				}
+				for _, spec := range d.Specs {
+					s := spec.(*ast.ValueSpec)
+					if name := s.Names[0].Name; f.mutable(s) && stateAllowed[p.dir+"."+name] == "" {
+						found = append(found, tr.at(s, "package-level state %s: it belongs into a value that the caller owns", name))
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// mutable tells whether a package-level variable is a lock, an atomic, or a map
+// that starts empty. A map with content is a table.
+func (f file) mutable(s *ast.ValueSpec) bool {
+	if sel, ok := s.Type.(*ast.SelectorExpr); ok {
+		name := f.qualified(sel)
+		return strings.HasPrefix(name, "sync.") || strings.HasPrefix(name, "sync/atomic.")
+	}
+	if _, ok := s.Type.(*ast.MapType); ok && s.Values == nil {
+		return true
+	}
+	for _, value := range s.Values {
+		switch v := value.(type) {
+		case *ast.CallExpr:
+			if ident(v.Fun) != "make" || len(v.Args) == 0 {
+				continue
+			}
+			if _, ok := v.Args[0].(*ast.MapType); ok {
+				return true
+			}
+		case *ast.CompositeLit:
+			if _, ok := v.Type.(*ast.MapType); ok && len(v.Elts) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // silentSkips finds skipped tests that do not say why.
 func silentSkips(tr *tree) []finding {
 	var found []finding

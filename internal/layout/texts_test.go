@@ -13,7 +13,7 @@ var traces = []struct {
 	what string
 	re   *regexp.Regexp
 }{
-	{"a path of one machine", regexp.MustCompile(`(?:^|[^\w.$}-])/(?:wo` + `rk|ro` + `ot|ho` + `me/\w+|tmp/(?:peers|te` + `am|quality))(?:/|\b)`)},
+	{"a path of one machine", regexp.MustCompile(`(?:^|[^\w.$}-])/(?:wo` + `rk/|ro` + `ot/|tmp/(?:peers|te` + `am|quality)\b)`)},
 	{"the host of a package registry", regexp.MustCompile(`\b(?:proxy|sum)\.gol` + `ang\.org\b|\bregistry\.(?:npm` + `js|yarn` + `pkg)\b|\bdeb\.deb` + `ian\.org\b`)},
 }
 
