@@ -66,7 +66,7 @@ func (d *decoder) cacheRules() {
 	}
 	for i, m := range d.marks {
 		if i > 0 && m.hour && !d.marks[i-1].hour {
-			d.fail(m.at.key("ttl"), "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "+
+			d.failAt(m.at+".ttl", "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "+
 				"Note that blocks are processed in the following order: `tools`, `system`, `messages`.")
 		}
 	}

@@ -29,15 +29,17 @@ type path struct {
 func (p *path) key(name string) *path { return &path{up: p, name: name} }
 func (p *path) at(i int) *path        { return &path{up: p, index: i} }
 
-func (p *path) String() string {
-	part := p.name
-	if part == "" {
-		part = strconv.Itoa(p.index)
+func (p *path) String() string { return string(p.append(nil)) }
+
+// append copies what it reads, so that no path has to be on the heap.
+func (p *path) append(b []byte) []byte {
+	if p.up != nil {
+		b = append(p.up.append(b), '.')
 	}
-	if p.up == nil {
-		return part
+	if p.name == "" {
+		return strconv.AppendInt(b, int64(p.index), 10)
 	}
-	return p.up.String() + "." + part
+	return append(b, p.name...)
 }
 
 // decoder reads a body into a Request and keeps the first thing in it that is
@@ -54,7 +56,13 @@ type decoder struct {
 
 func (d *decoder) fail(p *path, format string, args ...any) {
 	if d.err == nil {
-		d.err = invalid("%s: %s", p, fmt.Sprintf(format, args...))
+		d.failAt(p.String(), format, args...)
+	}
+}
+
+func (d *decoder) failAt(place, format string, args ...any) {
+	if d.err == nil {
+		d.err = invalid("%s: %s", place, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -75,7 +83,6 @@ func (d *decoder) body(raw json.RawMessage) {
 	})
 	d.model()
 	d.settings()
-	d.required("messages", func(p *path, v json.RawMessage) { _ = d.list(p, v) })
 	if v, ok := d.r.fields["tools"]; ok {
 		p := &path{name: "tools"}
 		d.each(p, v, func(p *path, v json.RawMessage) { d.tool(p, v) })
@@ -83,9 +90,11 @@ func (d *decoder) body(raw json.RawMessage) {
 	if v, ok := d.r.fields["system"]; ok {
 		d.r.System = d.blocks(&path{name: "system"}, v, "prompt")
 	}
-	if v, ok := d.r.fields["messages"]; ok && kindOf(v) == '[' {
-		d.each(&path{name: "messages"}, v, d.message)
-	}
+	d.required("messages", func(p *path, v json.RawMessage) {
+		if d.list(p, v) {
+			eachItem(v, func(i int, v json.RawMessage) { d.message(p.at(i), v) })
+		}
+	})
 	if v := d.r.fields["cache_control"]; v != nil {
 		d.cacheControl((&path{name: "cache_control"}), v)
 	}
@@ -113,6 +122,14 @@ func (d *decoder) text(p *path, v json.RawMessage) string {
 	if kindOf(v) != '"' {
 		d.fail(p, "Input should be a valid string")
 		return ""
+	}
+	return unquote(v)
+}
+
+// textAt is text, for a field below p.
+func (d *decoder) textAt(p *path, key string, v json.RawMessage) string {
+	if kindOf(v) != '"' {
+		return d.text(p.key(key), v)
 	}
 	return unquote(v)
 }
@@ -198,7 +215,11 @@ func (d *decoder) message(p *path, v json.RawMessage) {
 		switch key {
 		case "role":
 			role = true
-			m.Role = d.oneOf(p.key(key), v, "user", "assistant", "system")
+			switch m.Role = d.textAt(p, key, v); m.Role {
+			case "user", "assistant", "system":
+			default:
+				d.oneOf(p.key(key), v, "user", "assistant", "system")
+			}
 		case "content":
 			content = v
 		case "clear_at", "output_config":

@@ -2,9 +2,10 @@ package modeltest
 
 import (
 	"encoding/json"
-	"regexp"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A blockShape is what a type of block consists of, besides its type.
@@ -77,7 +78,7 @@ func (d *decoder) block(p *path, v json.RawMessage, where string) Content {
 		d.fail(p.key("type"), "Field required")
 		return c
 	}
-	c.Type = d.text(p.key("type"), typ)
+	c.Type = d.textAt(p, "type", typ)
 	d.placed(p, c.Type, where)
 	d.fields(&c, p.key(c.Type), v) // as the API writes it: messages.0.content.1.image.source
 	return c
@@ -132,82 +133,94 @@ func (d *decoder) fields(c *Content, p *path, v json.RawMessage) {
 
 // field decodes one field of a block.
 func (d *decoder) field(c *Content, block *path, key string, v json.RawMessage) {
-	p := block.key(key)
 	switch key {
 	case "text":
-		c.Text = d.text(p, v)
+		c.Text = d.textAt(block, key, v)
 	case "id":
-		c.ID = d.text(p, v)
+		c.ID = d.textAt(block, key, v)
 	case "name":
-		c.Name = d.text(p, v)
+		c.Name = d.textAt(block, key, v)
 	case "input":
 		c.Input = v
 		if c.Type == "tool_use" && kindOf(v) != '{' {
-			d.fail(p, "Input should be a valid dictionary")
+			d.fail(block.key(key), "Input should be a valid dictionary")
 		}
 	case "tool_use_id":
-		c.ToolUseID = d.text(p, v)
+		c.ToolUseID = d.textAt(block, key, v)
 	case "tool_name":
-		c.ToolName = d.text(p, v)
+		c.ToolName = d.textAt(block, key, v)
 	case "thinking":
-		c.Thinking = d.text(p, v)
+		c.Thinking = d.textAt(block, key, v)
 	case "signature":
-		c.Signature = d.text(p, v)
+		c.Signature = d.textAt(block, key, v)
 	case "is_error":
 		if kindOf(v) != '0' {
-			c.IsError = d.boolean(p, v)
+			c.IsError = d.boolean(block.key(key), v)
 		}
 	case "content":
 		if (c.Type == "tool_result" || c.Type == "search_result") && kindOf(v) != '0' {
-			c.Content = d.blocks(p, v, c.Type)
+			c.Content = d.blocks(block.key(key), v, c.Type)
 		}
 	case "source":
 		if c.Type == "image" || c.Type == "document" {
-			d.source(p, c.Type, v)
+			d.source(block.key(key), c.Type, v)
 		}
 	case "cache_control":
-		d.cacheControl(p, v)
+		d.cacheControl(block.key(key), v)
 	}
 }
 
-var (
-	toolUseIDPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	toolNamePattern  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+const (
+	toolUseIDPattern = `^[a-zA-Z0-9_-]+$`
+	toolNamePattern  = `^[a-zA-Z0-9_-]{1,128}$`
 )
+
+// isName says that s consists of one to limit letters and digits of ASCII and
+// the characters of extra.
+func isName(s, extra string, limit int) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(extra, c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= limit
+}
 
 // blockRules checks a block that has been decoded.
 func (d *decoder) blockRules(c *Content, p *path) {
 	switch c.Type {
 	case "tool_use":
-		if !toolUseIDPattern.MatchString(c.ID) {
+		if !isName(c.ID, "_-", math.MaxInt) {
 			d.fail(p.key("id"), "String should match pattern '%s'", toolUseIDPattern)
 		}
-		d.length(p.key("name"), c.Name, 200)
+		d.length(p, "name", c.Name, 200)
 	case "tool_result":
-		if !toolUseIDPattern.MatchString(c.ToolUseID) {
+		if !isName(c.ToolUseID, "_-", math.MaxInt) {
 			d.fail(p.key("tool_use_id"), "String should match pattern '%s'", toolUseIDPattern)
 		}
 		if c.IsError && slices.ContainsFunc(c.Content, func(b Content) bool { return b.Type != "text" }) {
 			d.fail(p, "all content must be type `text` if `is_error` is true")
 		}
 	case "tool_reference":
-		d.length(p.key("tool_name"), c.ToolName, 64)
+		d.length(p, "tool_name", c.ToolName, 64)
 	}
 }
 
 // length refuses a text that is empty or longer than limit.
-func (d *decoder) length(p *path, s string, limit int) {
+func (d *decoder) length(p *path, key, s string, limit int) {
 	switch {
 	case s == "":
-		d.fail(p, "String should have at least 1 character")
-	case len([]rune(s)) > limit:
-		d.fail(p, "String should have at most %d characters", limit)
+		d.fail(p.key(key), "String should have at least 1 character")
+	case utf8.RuneCountInString(s) > limit:
+		d.fail(p.key(key), "String should have at most %d characters", limit)
 	}
 }
 
 // A mark is a cache_control, at its place in the prompt.
 type mark struct {
-	at   *path
+	at   string
 	hour bool // ttl 1h
 }
 
@@ -216,7 +229,7 @@ func (d *decoder) cacheControl(p *path, v json.RawMessage) {
 	if kindOf(v) == '0' || !d.object(p, v) {
 		return
 	}
-	m := mark{at: p}
+	m := mark{at: p.String()}
 	typed := false
 	eachField(v, func(key string, v json.RawMessage) {
 		switch key {

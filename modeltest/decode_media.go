@@ -26,7 +26,7 @@ const (
 
 // An imageAt is an image of the request.
 type imageAt struct {
-	at   *path
+	at   string
 	side int // the longer one
 }
 
@@ -71,9 +71,9 @@ func (d *decoder) source(p *path, block string, v json.RawMessage) {
 func (d *decoder) sourceOf(p *path, block, typ string, got map[string]json.RawMessage) {
 	switch typ {
 	case "url":
-		d.length(p.key("url"), d.text(p.key("url"), got["url"]), 1<<16)
+		d.length(p, "url", d.textAt(p, "url", got["url"]), 1<<16)
 	case "file":
-		d.length(p.key("file_id"), d.text(p.key("file_id"), got["file_id"]), 1<<10)
+		d.length(p, "file_id", d.textAt(p, "file_id", got["file_id"]), 1<<10)
 	case "content":
 		_ = d.blocks(p.key("content"), got["content"], "document")
 	case "text":
@@ -132,7 +132,7 @@ func (d *decoder) image(p *path, media, data json.RawMessage) {
 		d.fail(p, "Could not process image")
 		return
 	}
-	d.images = append(d.images, imageAt{p, max(config.Width, config.Height)})
+	d.images = append(d.images, imageAt{p.String(), max(config.Width, config.Height)})
 }
 
 // imageRules checks the images against their number.
@@ -140,9 +140,9 @@ func (d *decoder) imageRules() {
 	for _, i := range d.images {
 		switch {
 		case i.side > maxImageSide:
-			d.fail(i.at, "At least one of the image dimensions exceed max allowed size: %d pixels", maxImageSide)
+			d.failAt(i.at, "At least one of the image dimensions exceed max allowed size: %d pixels", maxImageSide)
 		case i.side > maxManySide && len(d.images) > manyImages:
-			d.fail(i.at, "At least one of the image dimensions exceed max allowed size for many-image requests: %d pixels", maxManySide)
+			d.failAt(i.at, "At least one of the image dimensions exceed max allowed size for many-image requests: %d pixels", maxManySide)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // serverTools are the beginnings of the types of the tools that the API itself
@@ -90,9 +91,9 @@ func (d *decoder) toolName(t *Tool, p *path, present bool) {
 		d.fail(p, "Field required")
 	case t.Name == "":
 		d.fail(p, "String should have at least 1 character")
-	case len([]rune(t.Name)) > 128:
+	case utf8.RuneCountInString(t.Name) > 128:
 		d.fail(p, "String should have at most 128 characters")
-	case !toolNamePattern.MatchString(t.Name):
+	case !isName(t.Name, "_-", 128):
 		d.fail(p, "String should match pattern '%s'", toolNamePattern)
 	}
 }

@@ -50,7 +50,9 @@ func use(id string) string {
 	return `{"type":"tool_use","id":"` + id + `","name":"t","input":{}}`
 }
 
-func result(id string) string { return `{"type":"tool_result","tool_use_id":"` + id + `","content":"ok"}` }
+func result(id string) string {
+	return `{"type":"tool_result","tool_use_id":"` + id + `","content":"ok"}`
+}
 
 // A rule is a body and the beginning of what it is refused with; empty: it is accepted.
 type rule struct{ name, body, want string }

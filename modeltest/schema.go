@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -55,8 +54,6 @@ const (
 	invalidSchema = "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12)."
 	badKeys       = `Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`
 )
-
-var propertyKeyPattern = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // checkSchema checks the schema of a tool's input. It must be an object.
 func checkSchema(schema json.RawMessage) schemaVerdict {
@@ -157,7 +154,7 @@ func (w *schemaWalk) properties(v json.RawMessage, at string) {
 		return
 	}
 	eachField(v, func(key string, v json.RawMessage) {
-		if w.bad == nil && !propertyKeyPattern.MatchString(key) {
+		if w.bad == nil && !isName(key, "_.-", 64) {
 			w.bad = &schemaVerdict{path: at, msg: fmt.Sprintf("%s (found %.100q)", badKeys, key)}
 		}
 		w.schema(v, at+"."+key)
