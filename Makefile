@@ -36,7 +36,7 @@ fix: bin/gofumpt ## format all Go files
 
 .PHONY: vet
 vet:
-	$(GO) vet ./...
+	$(GO) vet -race ./... # the same builds of dependencies as the tests need
 
 # While internal/deps holds the requirements of rooms that are being built,
 # tidying would take them away.

@@ -85,7 +85,7 @@ var rooms = []room{
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
-	{path: "internal/schemasuite"},
+	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/conformance", imports: []string{"mcpserver", "mcphost", "mcpauth"}},
 	{path: "internal/deps"}, // holds go.mod while the rooms are being built
 }
