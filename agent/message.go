@@ -35,8 +35,8 @@ type SystemInit struct {
 	APIKeySource      string   `json:"apiKeySource"`
 	ClaudeCodeVersion string   `json:"claude_code_version,omitempty"`
 	OutputStyle       string   `json:"output_style,omitempty"`
-	Agents            []string `json:"agents,omitempty"`
-	Skills            []string `json:"skills,omitempty"`
+	Agents            []string `json:"agents"`
+	Skills            []string `json:"skills"`
 	Capabilities      []string `json:"capabilities,omitempty"`
 	UUID              string   `json:"uuid"`
 	Extra             Fields   `json:"-"`

@@ -18,6 +18,7 @@ func (m *SystemInit) MarshalJSON() ([]byte, error) {
 	w.Tools = emptyNotNull(w.Tools)
 	w.MCPServers = emptyNotNull(w.MCPServers)
 	w.SlashCommands = emptyNotNull(w.SlashCommands)
+	w.Agents, w.Skills = emptyNotNull(w.Agents), emptyNotNull(w.Skills)
 	return encodeWire("system", w, m.Extra)
 }
 

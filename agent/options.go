@@ -113,6 +113,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if err := opts.check(); err != nil {
 		return Options{}, err
 	}
+	if opts.PermissionMode == "" || opts.PermissionMode == "manual" {
+		opts.PermissionMode = permission.ModeDefault
+	}
 	if opts.SessionID == "" {
 		opts.SessionID = uuid.NewString()
 	}

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,10 @@ var errDenied = errors.New("native: a denial ended the turn")
 
 // permit decides whether a call may run, and with which arguments. A call that may not is answered.
 func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) {
-	d := t.s.permissions().Decide(c.tool.request())
+	args, hook, reason := t.preToolUse(c, args)
+	r := c.tool.request()
+	r.Hook, r.HookReason = hook, reason
+	d := t.s.permissions().Decide(r)
 	switch d.Behavior {
 	case permission.Allow:
 		return args, nil
@@ -68,7 +70,7 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 		if v.UpdatedInput == nil {
 			return args, nil
 		}
-		if in := bytes.TrimSpace(v.UpdatedInput); !json.Valid(in) || len(in) == 0 || in[0] != '{' {
+		if !isObject(v.UpdatedInput) {
 			return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: the changed input is not a JSON object. %s was not run.", c.use.Name), true)
 		}
 		return v.UpdatedInput, nil
@@ -85,6 +87,9 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 // verdict asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
 func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
 	o := t.s.opts
+	if v, err := t.permissionRequest(c, args); v != nil || err != nil {
+		return v, err
+	}
 	switch {
 	case o.CanUseTool != nil:
 		r := &agent.ToolRequest{

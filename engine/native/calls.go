@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -25,8 +26,6 @@ type call struct {
 type answer struct {
 	result *agent.ToolResultBlock
 	raw    json.RawMessage // the tool's own result, for the program
-	stop   string          // ends the turn after this call, if not empty: why
-	notes  []string        // more for the model to read
 }
 
 // The texts that answer calls which did not run to their end.
@@ -115,6 +114,9 @@ func (t *turn) runOne(c *call) (a answer) {
 	if c.inputErr != nil {
 		return errorAnswer(c, fmt.Sprintf("The input of the call of %s cannot be used: %v. The tool was not run.", c.use.Name, c.inputErr))
 	}
+	if t.s.output.is(c) {
+		return t.giveOutput(c)
+	}
 	if c.tool == nil {
 		if text := t.await(c); text != "" {
 			return errorAnswer(c, text)
@@ -167,15 +169,21 @@ func (t *turn) call(c *call) answer {
 	if denied != nil {
 		return *denied
 	}
+	if t.ctx.Err() != nil || t.stopped.Load() {
+		return t.unmade(c)
+	}
+	began := time.Now()
 	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID})
-	if t.ctx.Err() != nil {
-		return errorAnswer(c, textInterrupted)
+	var a answer
+	switch {
+	case t.ctx.Err() != nil:
+		a = errorAnswer(c, textInterrupted)
+	case err != nil:
+		a = errorAnswer(c, callError(c, err))
+	default:
+		a = t.convert(c, res)
 	}
-	if err != nil {
-		return errorAnswer(c, callError(c, err))
-	}
-	a := t.convert(c, res)
-	return a
+	return t.postToolUse(c, args, time.Since(began), a)
 }
 
 // callError is what the model reads of a call that got no answer.

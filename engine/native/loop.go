@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,6 +63,7 @@ func (s *session) start(problems []permission.Problem) error {
 	for _, p := range problems {
 		s.warn("permission_rule", "Permission rule: %s", p)
 	}
+	s.startContext = s.sessionStart()
 	return nil
 }
 
@@ -76,6 +78,7 @@ func (s *session) refreshTable() {
 func (s *session) freshTable() *table {
 	s.table = newTable(s.hosts(), tableOptions{
 		policy: s.permissions(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
+		extra: s.output.tools(),
 		cache: !s.engine.opts.DisablePromptCaching && s.opts.SystemPrompt == "" && s.opts.AppendSystemPrompt == "",
 	})
 	return s.table
@@ -95,17 +98,23 @@ type turn struct {
 	uuids   []string
 	// Rounds in a row in which nothing could be done with what the model said.
 	malformed, paused int
-	supersedes        []string // what the next assistant message replaces
-	stopped           atomic.Bool
+	supersedes        []string        // what the next assistant message replaces
+	given             json.RawMessage // the structured answer
+	badOutputs        int             // how often there was none, or a wrong one
+	goneOn            int             // how often a Stop hook has made the model go on
+	stopped           atomic.Bool     // no further call is made
 
-	mu      sync.Mutex // guards the rest
-	denials []agent.PermissionDenial
+	mu        sync.Mutex // guards the rest
+	denials   []agent.PermissionDenial
+	context   []string // of hooks, for the model to read next
+	stoppedBy string   // the hook that stops the turn; empty if none does
 }
 
 // The most rounds in a row that lead nowhere.
 const (
 	maxMalformed = 3
 	maxPaused    = 20
+	maxGoneOn    = 25
 )
 
 // turn runs one turn and returns its result; nil if the session was closed.
@@ -118,7 +127,12 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	s.refreshTable()
 	s.emit(s.initMessage())
 	t.start = s.history.mark()
-	t.accept(in)
+	if why := t.accept(in); why != "" {
+		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped, why)
+	}
+	if r := t.hookStopped(); r != nil {
+		return r
+	}
 	for {
 		if result := t.step(); result != nil || s.life.Err() != nil {
 			if s.life.Err() != nil {
@@ -135,12 +149,21 @@ func (s *session) setInterrupt(cancel context.CancelCauseFunc) {
 	s.interrupt = cancel
 }
 
-// accept takes an input into the conversation.
-func (t *turn) accept(in *agent.Input) {
-	t.s.history.addUser(inputParts(in)...)
+// accept takes an input into the conversation, unless a hook blocks it, and returns why it does.
+func (t *turn) accept(in *agent.Input) string {
 	if in.UUID != "" {
 		t.uuids = append(t.uuids, in.UUID)
 	}
+	if why := t.promptBlocked(in); why != "" {
+		return why
+	}
+	t.s.history.addUser(inputParts(in)...)
+	for _, text := range t.s.startContext {
+		t.s.history.addUser(textPart(text))
+	}
+	t.s.startContext = nil
+	t.takeContext()
+	return ""
 }
 
 // inputParts are the blocks of an input as they are sent, without those that hold nothing.
@@ -225,11 +248,17 @@ func (t *turn) answerCalls(resp *response, calls []*call) *agent.Result {
 	if t.ctx.Err() != nil {
 		return t.aborted(nil, agent.ReasonAbortedTools)
 	}
+	t.postToolBatch(calls, answers)
+	t.takeContext()
 	for _, in := range t.s.waiting() {
-		t.accept(in)
+		if why := t.accept(in); why != "" {
+			t.s.warn("prompt_blocked", "%s", why)
+		}
 	}
-	if r := t.overBudget(); r != nil {
-		return r
+	for _, r := range []*agent.Result{t.hookStopped(), t.overOutput(), t.overBudget()} {
+		if r != nil {
+			return r
+		}
 	}
 	if r := t.overMalformed(calls); r != nil {
 		return r
@@ -292,7 +321,22 @@ func (t *turn) finished(resp *response) *agent.Result {
 		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonModelError,
 			fmt.Sprintf("The model paused %d times in a row.", maxPaused))
 	}
-	return t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
+	if t.s.output != nil && resp.stop != "max_tokens" && resp.stop != "model_context_window_exceeded" {
+		return t.remind()
+	}
+	why := t.stopBlocked(resp.text())
+	if r := t.hookStopped(); r != nil {
+		return r
+	}
+	if why == "" || t.ctx.Err() != nil {
+		return t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
+	}
+	if t.goneOn++; t.goneOn > maxGoneOn {
+		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonStopHookPrevented, fmt.Sprintf("Stop hooks made the model go on %d times.", maxGoneOn))
+	}
+	t.s.history.addUser(textPart(why))
+	t.takeContext()
+	return t.overTurns()
 }
 
 // refused is the result of a turn whose answer the model refused. The API wants what led to it taken

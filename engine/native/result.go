@@ -3,7 +3,6 @@ package native
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"strings"
 	"time"
 
@@ -73,9 +72,6 @@ func (s *session) initMessage() *agent.SystemInit {
 	m := &agent.SystemInit{
 		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
 		Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
-	}
-	if m.CWD == "" {
-		m.CWD, _ = os.Getwd() // an empty cwd is all that is left to say without one
 	}
 	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
 	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,7 @@ type session struct {
 	api    *api
 	env    environ
 	shared *mcphost.Host // the caller's; nil if there is none
+	output *structured   // nil for free text
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -55,6 +57,8 @@ type session struct {
 	started     bool // the first turn has begun
 	model       string
 	thoughts    thoughtPolicy
+	// startContext is what hooks have for the model before the first turn.
+	startContext []string
 
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host
@@ -74,6 +78,9 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
 	}
+	if o.Dir == "" {
+		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
+	}
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
 		s.thoughts = allThoughts // models with a budget of tokens want them back, whoever had them
 	}
@@ -83,6 +90,9 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	s.wantModel = s.resolveModel(o.Model)
 	if err := s.checkBudget(s.wantModel, o.FallbackModel); err != nil {
+		return nil, err
+	}
+	if s.output, err = newStructured(o.OutputSchema, s.env); err != nil {
 		return nil, err
 	}
 	if len(o.MCPServers) > 0 {
@@ -289,6 +299,13 @@ func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) e
 	return ctx.Err()
 }
 
+// wantedModel is the model of the next request.
+func (s *session) wantedModel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wantModel
+}
+
 // permissions is the policy in force.
 func (s *session) permissions() *permission.Policy {
 	s.mu.Lock()
@@ -390,6 +407,9 @@ func (s *session) Close() error {
 		defer stuck.Stop()
 		select {
 		case <-s.done:
+			if s.started {
+				s.sessionEnd()
+			}
 		case <-stuck.C:
 			err = errors.Join(err, fmt.Errorf("native: the session did not stop within %v", closeWait))
 		}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+func TestDefaults(t *testing.T) {
+	for _, o := range []*Options{nil, {}} {
+		got, err := o.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.MaxToolConcurrency != DefaultMaxToolConcurrency || got.Logger == nil || len(got.SessionID) != 36 || got.MaxTurns != 0 {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+func TestOptionsAreCopied(t *testing.T) {
+	o := &Options{
+		AllowedTools: []string{"a"}, Env: map[string]string{"A": "1"}, Thinking: &Thinking{Type: "adaptive"},
+		Hooks: &Hooks{Stop: []Hook[Stop, StopOutput]{{Func: func(context.Context, *Stop) (*StopOutput, error) { return nil, nil }}}},
+	}
+	got, err := o.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AllowedTools[0], o.Env["A"], o.Thinking.Type = "b", "2", "disabled"
+	o.Hooks.Stop[0].Func = nil
+	if got.AllowedTools[0] != "a" || got.Env["A"] != "1" || got.Thinking.Type != "adaptive" || got.Hooks.Stop[0].Func == nil {
+		t.Errorf("changes of the caller reach the run: %+v", got)
+	}
+}
+
+// Every error names the field and what to do.
+func TestOptionErrors(t *testing.T) {
+	ask := func(context.Context, *ToolRequest) (*permission.PromptResult, error) { return nil, nil }
+	tests := map[string]Options{
+		"MaxTurns":                 {MaxTurns: -1},
+		"MaxTokens":                {MaxTokens: -1},
+		"MaxToolConcurrency":       {MaxToolConcurrency: -2},
+		"MaxBudgetUSD":             {MaxBudgetUSD: -0.5},
+		"FallbackModel":            {Model: "a", FallbackModel: "a"},
+		"Effort":                   {Effort: "huge"},
+		"Thinking.Type":            {Thinking: &Thinking{}},
+		"Thinking.BudgetTokens":    {Thinking: &Thinking{Type: "enabled", BudgetTokens: 5}},
+		"Thinking.Display":         {Thinking: &Thinking{Type: "adaptive", Display: "loud"}},
+		"OutputSchema":             {OutputSchema: json.RawMessage(`{"type":"array"}`)},
+		"PermissionMode":           {PermissionMode: "yolo"},
+		"PermissionPromptTool":     {PermissionPromptTool: "ask"},
+		"PermissionPromptTool ":    {PermissionPromptTool: "mcp__a__b", CanUseTool: ask},
+		"SessionID":                {SessionID: "seven"},
+		`MCPServers["x"]`:          {MCPServers: map[string]mcphost.ServerConfig{"x": nil}},
+		"Hooks.Stop[0].Func":       {Hooks: &Hooks{Stop: []Hook[Stop, StopOutput]{{}}}},
+		"Hooks.PreToolUse[0].Matc": {Hooks: &Hooks{PreToolUse: []Hook[PreToolUse, PreToolUseOutput]{{Matcher: "(", Func: func(context.Context, *PreToolUse) (*PreToolUseOutput, error) { return nil, nil }}}}},
+		"Hooks.PostToolBatch[0].T": {Hooks: &Hooks{PostToolBatch: []Hook[PostToolBatch, HookOutput]{{Timeout: -time.Second, Func: func(context.Context, *PostToolBatch) (*HookOutput, error) { return nil, nil }}}}},
+	}
+	for field, o := range tests {
+		_, err := o.withDefaults()
+		oe := (*OptionError)(nil)
+		if !errors.As(err, &oe) {
+			t.Errorf("%s: got %v, want an OptionError", field, err)
+			continue
+		}
+		if !strings.HasPrefix(oe.Field, strings.TrimSpace(field)) || oe.Remedy == "" || !strings.Contains(err.Error(), oe.Remedy) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestMatchTool(t *testing.T) {
+	tests := []struct {
+		matcher, tool string
+		want          bool
+	}{
+		{"", "mcp__a__b", true},
+		{"*", "mcp__a__b", true},
+		{"mcp__a__.*", "mcp__a__b", true},
+		{"mcp__a", "mcp__a__b", false},
+		{"mcp__a__b|mcp__a__c", "mcp__a__c", true},
+		{"mcp__a__b|mcp__a__c", "mcp__a__cd", false},
+		{"(", "(", false},
+	}
+	for _, tt := range tests {
+		if got := MatchTool(tt.matcher, tt.tool); got != tt.want {
+			t.Errorf("%q on %q: got %v, want %v", tt.matcher, tt.tool, got, tt.want)
+		}
+	}
+}
+
+func TestUnsupportedError(t *testing.T) {
+	err := &UnsupportedError{Engine: "native", Fields: []string{"A", "B"}}
+	if want := `agent: engine "native" cannot honour Options.A, Options.B: leave it unset or use another engine`; err.Error() != want {
+		t.Errorf("got %s", err)
+	}
+}

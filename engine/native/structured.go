@@ -1,0 +1,115 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolschema"
+)
+
+const (
+	// outputTool is the tool through which the model gives an answer that has to match a schema.
+	outputTool = "StructuredOutput"
+	// defaultOutputRetries is how often the model may try, unless MAX_STRUCTURED_OUTPUT_RETRIES says otherwise.
+	defaultOutputRetries = 5
+
+	outputDescription = "Give your final answer as structured data. Call this tool exactly once, at the end, with an input that matches its schema."
+	outputReminder    = "You must call the " + outputTool + " tool to complete this request. Call this tool now."
+)
+
+// A structured is the way to an answer that matches a schema. Nil means that the answer is free text.
+type structured struct {
+	server  *mcpserver.Server // validates, with messages that the model can act on
+	model   toolschema.Model
+	retries int
+}
+
+// newStructured makes the tool for a schema. A schema that cannot be used is an error that names the option.
+func newStructured(schema json.RawMessage, env environ) (*structured, error) {
+	if schema == nil {
+		return nil, nil
+	}
+	unusable := func(why string) error {
+		return &agent.OptionError{Field: "OutputSchema", Problem: "cannot be used: " + why, Remedy: "mend the schema"}
+	}
+	out := &structured{server: mcpserver.New("output", nil), retries: defaultOutputRetries}
+	if n, err := strconv.Atoi(env.get("MAX_STRUCTURED_OUTPUT_RETRIES")); err == nil && n >= 0 {
+		out.retries = n
+	}
+	given := func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+		return mcpserver.Text("Structured output provided successfully"), nil
+	}
+	if err := out.server.AddTool(&mcpserver.Tool{Name: outputTool, Description: outputDescription, InputSchema: schema}, given); err != nil {
+		return nil, unusable(err.Error())
+	}
+	m, q := toolschema.ForModel(toolschema.Tool{Name: outputTool, FullName: outputTool, Description: outputDescription, InputSchema: schema}, nil)
+	if q != nil {
+		return nil, unusable(q.Reason)
+	}
+	out.model = m
+	return out, nil
+}
+
+// tools are the tools that a structured answer adds to the request.
+func (o *structured) tools() []apiTool {
+	if o == nil {
+		return nil
+	}
+	return []apiTool{{o.model.Name, o.model.Description, o.model.InputSchema}}
+}
+
+// is reports whether a call is the structured answer.
+func (o *structured) is(c *call) bool { return o != nil && c.use.Name == o.model.Name }
+
+// giveOutput takes a structured answer, or tells the model what is wrong with it.
+func (t *turn) giveOutput(c *call) answer {
+	o := t.s.output
+	args := o.model.RestoreArgs(c.use.Input)
+	res, err := o.server.CallTool(t.ctx, outputTool, args)
+	switch {
+	case err != nil:
+		return errorAnswer(c, err.Error())
+	case res.IsError:
+		t.badOutputs++
+		return errorAnswer(c, res.Text())
+	}
+	t.given = args
+	return answer{
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(res.Text())},
+		raw:    encode(res.Text()),
+	}
+}
+
+// overOutput ends the turn when its structured answer is there, or was tried for too often.
+func (t *turn) overOutput() *agent.Result {
+	o := t.s.output
+	switch {
+	case o == nil:
+		return nil
+	case t.given != nil:
+		r := t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
+		r.StructuredOutput = t.given
+		if r.Result == "" {
+			r.Result = string(t.given)
+		}
+		return r
+	case t.badOutputs > o.retries:
+		return t.result(agent.SubtypeErrorStructuredOutput, agent.ReasonStructuredOutput,
+			fmt.Sprintf("Failed to provide valid structured output after %d attempts", t.badOutputs))
+	}
+	return nil
+}
+
+// remind makes a model that ended without its structured answer go on.
+func (t *turn) remind() *agent.Result {
+	t.badOutputs++
+	if r := t.overOutput(); r != nil {
+		return r
+	}
+	t.s.history.addUser(textPart(outputReminder))
+	return t.overTurns()
+}
