@@ -34,9 +34,10 @@ format: bin/gofumpt
 fix: bin/gofumpt ## format all Go files
 	bin/gofumpt -w $(GOFILES)
 
+# With -race it needs the same builds of the dependencies as the tests do.
 .PHONY: vet
 vet:
-	$(GO) vet -race ./... # the same builds of dependencies as the tests need
+	$(GO) vet -race ./...
 
 # While internal/deps holds the requirements of rooms that are being built,
 # tidying would take them away.
