@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// The exit statuses, beside 128+n for signal n.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// process is what a command sees of the process that it runs in.
+type process struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string // as os.Environ gives it
+	dir      string   // the working directory; empty means the process's own
+	kill     *killList
+}
+
+// getenv is the value of an environment variable, empty if it is not set. The last entry wins, as in a shell.
+func (p *process) getenv(name string) string {
+	v, _ := p.lookupEnv(name)
+	return v
+}
+
+func (p *process) lookupEnv(name string) (string, bool) {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(p.environ[i], "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// envMap is the whole environment.
+func (p *process) envMap() map[string]string {
+	m := make(map[string]string, len(p.environ))
+	for _, kv := range p.environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			m[k] = v
+		}
+	}
+	return m
+}
+
+// A usageError says that the command line is wrong, in one line that names the remedy.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// errReported ends a command whose failure stands on an output already.
+var errReported = errors.New("failed")
+
+// run is the whole program: it runs the command line args and returns the exit status. The end of ctx is
+// the user's wish to stop; its cause, if it is a *signalError, decides the exit status.
+func run(ctx context.Context, args []string, p *process) int {
+	if p.kill == nil {
+		p.kill = new(killList)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	own := *p
+	own.out = &answerWriter{w: p.out, cancel: cancel}
+	own.err = &lockedWriter{w: p.err}
+	root := newRootCommand(&own)
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
+	root.SetIn(own.in)
+	root.SetOut(own.out)
+	root.SetErr(own.err)
+	return exitStatus(ctx, root.ExecuteContext(ctx), own.err)
+}
+
+// exitStatus reports err on stderr in one line and gives the exit status that stands for it.
+func exitStatus(ctx context.Context, err error, stderr io.Writer) int {
+	var (
+		sig   *signalError
+		usage *usageError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(context.Cause(ctx), &sig):
+		if sig.sig != syscall.SIGPIPE {
+			fmt.Fprintf(stderr, "tenon: %v\n", sig)
+		}
+		return 128 + int(sig.sig)
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "tenon: %s\n", oneLine(usage.msg))
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "tenon: %s\n", message(err))
+	return exitFailed
+}
+
+// An answerWriter is standard output. When its reader is gone, it ends the command as SIGPIPE would, but
+// in an orderly way: the servers are closed.
+type answerWriter struct {
+	w      io.Writer
+	cancel context.CancelCauseFunc
+}
+
+func (a *answerWriter) Write(b []byte) (int, error) {
+	n, err := a.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		a.cancel(&signalError{syscall.SIGPIPE})
+	}
+	return n, err
+}
+
+// A lockedWriter is standard error: lines come from several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// terminal reports whether w is a terminal, and its file if so.
+func terminal(w any) (*os.File, bool) {
+	switch own := w.(type) {
+	case *answerWriter:
+		w = own.w
+	case *lockedWriter:
+		w = own.w
+	}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, false
+	}
+	return f, true
+}
+
+// ansi reports whether escape sequences may be written to a terminal.
+func (p *process) ansi() bool {
+	return p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+}
+
+// oneLine folds white space, line ends included, so that a message stays on its line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// message is an error's text for the terminal: one line, without the names of our packages in front.
+func message(err error) string {
+	text := oneLine(printable(err.Error()))
+	for _, pkg := range []string{"agent: ", "mcphost: ", "mcpconfig: ", "native: "} {
+		text = strings.TrimPrefix(text, pkg)
+	}
+	return text
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// objectArg reads the argument that stands for a JSON object: the JSON itself, "-" for standard input,
+// "@FILE" for a file. Empty means {}.
+func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, error) {
+	var (
+		data  = []byte(arg)
+		where = "the arguments are"
+		err   error
+	)
+	switch {
+	case arg == "-":
+		where = "standard input is"
+		if data, err = readInput(ctx, p.in, 0); err != nil {
+			return nil, err
+		}
+	case strings.HasPrefix(arg, "@"):
+		name := arg[1:]
+		where = name + " is"
+		if data, err = os.ReadFile(p.path(name)); err != nil {
+			return nil, usagef("reading the arguments from %s: %v", name, pathCause(err))
+		}
+	}
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if len(data) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	if err := checkObject(data); err != nil {
+		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'`, where, err)
+	}
+	return data, nil
+}
+
+func checkObject(data []byte) error {
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(data, &object)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		return errors.New("it is a " + kind.Value)
+	case err != nil:
+		return err
+	case object == nil:
+		return errors.New("it is null")
+	}
+	return nil
+}
+
+// path makes name relative to the directory that the command runs in.
+func (p *process) path(name string) string {
+	if p.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// pathCause is what is wrong with a file, without its name, which the message has already.
+func pathCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

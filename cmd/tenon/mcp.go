@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+// mcpFlags are the flags of the 'tenon mcp' commands that connect to servers.
+type mcpFlags struct {
+	serverFlags
+	connectTimeout time.Duration
+	verbose        bool
+}
+
+func newMCPCommand(p *process) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Inspect MCP servers and call their tools, without a model",
+		Long: `Inspect MCP servers and call their tools, without a model, and edit their configuration.
+
+The servers are those of .mcp.json here or in a parent directory (the nearest wins), of the user's and the
+local configuration in ~/.claude.json, and of --mcp-config. What is wrong with a configuration entry is
+reported on standard error, and the other entries are used.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: groupRun,
+	}
+	for _, make := range []func(*process, *mcpFlags) *cobra.Command{
+		newListCommand, newStatusCommand, newDoctorCommand, newToolsCommand, newCallCommand,
+		newResourcesCommand, newReadCommand, newPromptsCommand, newPromptCommand,
+	} {
+		f := new(mcpFlags)
+		sub := make(p, f)
+		f.register(sub.Flags())
+		c.AddCommand(sub)
+	}
+	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p))
+	return c
+}
+
+func (f *mcpFlags) register(fs *pflag.FlagSet) {
+	f.serverFlags.register(fs)
+	fs.DurationVar(&f.connectTimeout, "connect-timeout", 0, "how long a server has to connect, such as 5s (default MCP_TIMEOUT in milliseconds, else 30s)")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show what the servers write to their standard error")
+}
+
+// A session is what a command has at hand while it talks to the servers.
+type session struct {
+	*process
+	*servers
+	host     *mcphost.Host
+	progress *progress
+}
+
+// with connects the servers, or only the named one, runs do, and closes them again. Before do runs, each server
+// has been connected or has failed.
+func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(*session) error) error {
+	if f.connectTimeout < 0 {
+		return usagef("--connect-timeout is %v; give more than 0, such as 5s", f.connectTimeout)
+	}
+	srv, err := f.servers(p)
+	if err != nil {
+		return err
+	}
+	if server != "" {
+		if err := srv.only(server); err != nil {
+			return err
+		}
+	}
+	pr := startProgress(p)
+	defer pr.stop()
+	o := mcphost.Options{Servers: srv.configs, Dir: p.dir, Env: p.envMap(), ConnectTimeout: f.connectTimeout}
+	if f.verbose {
+		o.OnStderr = stderrLines(p, pr)
+	}
+	host, err := mcphost.New(&o)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	p.kill.set(func() []int { return processIDs(host.Status()) })
+	host.Start(ctx)
+	stop := pr.follow(func() { pr.set("%s", connecting(host.Status())) })
+	err = host.Ready(ctx)
+	stop()
+	if err != nil {
+		return err
+	}
+	pr.set("")
+	return do(&session{p, srv, host, pr})
+}
+
+// stderrLines shows what servers write to their standard error.
+func stderrLines(p *process, pr *progress) func(server, line string) {
+	return func(server, line string) {
+		pr.above(func() { fmt.Fprintf(p.err, "[%s] %s\n", server, printable(line)) })
+	}
+}
+
+// writeJSON writes v in one indented piece, without escaping for HTML.
+func writeJSON(p *process, v any) error {
+	e := json.NewEncoder(p.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcpconfig"
+)
+
+const addLong = `Add a server to a configuration file: a program with its arguments, or a URL. The rest of the file stays as it
+is. Put -- before the program if its arguments have flags.
+
+The file may refer to environment variables as ${NAME} or ${NAME:-default}: write secrets so, in single quotes,
+and they stay out of the file and of the shell's history.`
+
+const addExample = `  tenon mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  tenon mcp add search https://api.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+  tenon mcp add db --scope user --env 'DSN=${DB_DSN}' -- dbhub --readonly
+  tenon mcp add files --json '{"command": "npx", "args": ["-y", "some-server"]}'`
+
+type addFlags struct {
+	scope, transport, dir, entry string
+	env, headers                 []string
+	force                        bool
+}
+
+func newAddCommand(p *process) *cobra.Command {
+	a := new(addFlags)
+	c := &cobra.Command{
+		Use:     "add NAME [--] PROGRAM|URL [ARG ...]",
+		Short:   "Add a server to a configuration file",
+		Long:    addLong,
+		Example: addExample,
+		Args:    wantArgs(1, 1000, "NAME and PROGRAM or URL"),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.add(p, args[0], args[1:]) },
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%s; if it belongs to the server's program, put -- before the program", strings.TrimSuffix(flagError(c, err).Error(), "; try 'tenon mcp add --help'"))
+	})
+	fs := c.Flags()
+	scopeFlag(fs, &a.scope, "project", "where to")
+	fs.StringVarP(&a.transport, "transport", "t", "", "`KIND` of a URL: http or sse (default http)")
+	fs.StringArrayVarP(&a.env, "env", "e", nil, "`NAME=VALUE` for the program; may be repeated")
+	fs.StringArrayVarP(&a.headers, "header", "H", nil, "`'NAME: VALUE'` for a URL; may be repeated")
+	fs.StringVar(&a.dir, "cwd", "", "the `DIRECTORY` that the program starts in (default the one that tenon runs in)")
+	fs.StringVar(&a.entry, "json", "", "the whole entry as `JSON`, in place of a program or URL")
+	fs.BoolVar(&a.force, "force", false, "replace the entry if there is one")
+	return c
+}
+
+func (a *addFlags) add(p *process, name string, words []string) error {
+	t, err := p.target(mcpconfig.Scope(a.scope))
+	if err != nil {
+		return err
+	}
+	entry := json.RawMessage(a.entry)
+	if a.entry == "" {
+		if entry, err = a.build(name, words); err != nil {
+			return err
+		}
+	} else if len(words) > 0 {
+		return usagef("--json is the whole entry; leave %q out", words[0])
+	} else if err := checkObject(entry); err != nil {
+		return usagef("--json is not a JSON object: %v", err)
+	}
+	if err := checkEntry(p, t, name, entry); err != nil {
+		return err
+	}
+	if err := t.set(name, entry, a.force); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.file)
+	return err
+}
+
+// build makes the entry that the command line describes.
+func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
+	if len(words) == 0 {
+		return nil, usagef("no program or URL given for %q; try 'tenon mcp add --help'", name)
+	}
+	isURL := strings.HasPrefix(words[0], "http://") || strings.HasPrefix(words[0], "https://")
+	env, err := pairs(a.env, "=", "--env", "NAME=VALUE")
+	if err != nil {
+		return nil, err
+	}
+	headers, err := pairs(a.headers, ":", "--header", "'NAME: VALUE'")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !isURL && (a.transport == "" || a.transport == "stdio"):
+		if len(headers) > 0 {
+			return nil, usagef("--header is for a URL, and %q is none; leave it out", words[0])
+		}
+		return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: mcpconfig.Stdio, Command: words[0], Args: words[1:], Env: env, Dir: a.dir})
+	case !isURL:
+		return nil, usagef("--transport %s wants a URL that begins with http:// or https://, not %q", a.transport, words[0])
+	case len(words) > 1:
+		return nil, usagef("a URL has no arguments; leave out %q", words[1])
+	case len(env) > 0 || a.dir != "":
+		return nil, usagef("--env and --cwd are for a program, and %q is a URL; leave them out", words[0])
+	}
+	kind := mcpconfig.Kind(a.transport)
+	if a.transport == "" || a.transport == "streamable-http" {
+		kind = mcpconfig.HTTP
+	}
+	if kind != mcpconfig.HTTP && kind != mcpconfig.SSE {
+		return nil, usagef("--transport: unknown kind %q; give http or sse", a.transport)
+	}
+	return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: kind, URL: words[0], Headers: headers})
+}
+
+// pairs reads the values of a repeated flag.
+func pairs(values []string, sep, flag, form string) (map[string]string, error) {
+	m := make(map[string]string, len(values))
+	for _, kv := range values {
+		k, v, ok := strings.Cut(kv, sep)
+		if k = strings.TrimSpace(k); !ok || k == "" {
+			return nil, usagef("%s wants %s", flag, form) // not the value: it may be secret
+		}
+		m[k] = strings.TrimSpace(v)
+	}
+	return m, nil
+}
+
+// checkEntry refuses an entry that would be refused when it is used, and tells what else is odd about it. What
+// depends on the environment is for later: a variable may well be set when the server is used.
+func checkEntry(p *process, t target, name string, entry json.RawMessage) error {
+	problems := mcpconfig.CheckEntry(name, entry, &mcpconfig.ParseOptions{
+		File:      t.file,
+		Scope:     t.scope,
+		LookupEnv: func(string) (string, bool) { return "x", true },
+	})
+	for _, pr := range problems {
+		if pr.Level != mcpconfig.LevelNote {
+			return fmt.Errorf("nothing was added: %s", problemText(pr))
+		}
+	}
+	reportProblems(p, problems)
+	return nil
+}
+
+const importLong = `Add the servers of another program's configuration file: Claude Desktop's, Cursor's, VS Code's mcp.json or
+settings.json. FILE is a path, or "claude-desktop" for the place where Claude Desktop keeps its own. With NAMEs
+only these are added.
+
+What has another form there is translated, and each translation that matters is told on standard error. Servers
+that are there already are left as they are, unless --force is given.`
+
+func newImportCommand(p *process) *cobra.Command {
+	var (
+		scope string
+		force bool
+	)
+	c := &cobra.Command{
+		Use:   "import FILE [NAME ...] [flags]",
+		Short: "Add the servers of another program's configuration",
+		Long:  importLong,
+		Args:  wantArgs(1, 1000, "FILE and perhaps NAMEs"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runImport(p, args[0], args[1:], mcpconfig.Scope(scope), force)
+		},
+	}
+	scopeFlag(c.Flags(), &scope, "project", "where to")
+	c.Flags().BoolVar(&force, "force", false, "replace entries that are there")
+	return c
+}
+
+func runImport(p *process, file string, only []string, scope mcpconfig.Scope, force bool) error {
+	t, err := p.target(scope)
+	if err != nil {
+		return err
+	}
+	if file == "claude-desktop" {
+		if file, err = mcpconfig.ClaudeDesktopFile(); err != nil {
+			return err
+		}
+	}
+	data, err := os.ReadFile(p.path(file))
+	if err != nil {
+		return usagef("reading %s: %v", file, pathCause(err))
+	}
+	entries, problems := mcpconfig.Import(data, file)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	for _, name := range only {
+		if !slices.Contains(names, name) {
+			return usagef("no server %q in %s%s", name, file, didYouMean(name, names))
+		}
+	}
+	failed := false
+	for _, pr := range problems {
+		if pr.Server != "" && len(only) > 0 && !slices.Contains(only, pr.Server) {
+			continue
+		}
+		failed = failed || pr.Level != mcpconfig.LevelNote
+		reportProblems(p, []mcpconfig.Problem{pr})
+	}
+	for _, e := range entries {
+		if len(only) > 0 && !slices.Contains(only, e.Name) {
+			continue
+		}
+		var there *usageError
+		switch err := t.set(e.Name, e.Entry, force); {
+		case errors.As(err, &there):
+			failed = true
+			fmt.Fprintf(p.err, "tenon: left out %q: %s\n", e.Name, there.msg)
+		case err != nil:
+			return err
+		default:
+			fmt.Fprintf(p.out, "added %q to %s\n", e.Name, t.file)
+		}
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+const doctorLong = `Look at the configuration, connect to every server, and say for each fault what is wrong and what to do about it,
+with what the server wrote to its standard error. The exit status is 1 if anything is wrong.`
+
+func newDoctorCommand(p *process, f *mcpFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Find out what is wrong with the servers and what to do",
+		Long:  doctorLong,
+		Args:  wantArgs(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.with(c.Context(), p, "", (*session).doctor)
+		},
+	}
+}
+
+func (s *session) doctor() error {
+	status := s.host.Status()
+	s.progress.stop()
+	var b strings.Builder
+	for _, pr := range s.problems {
+		word := "wrong"
+		if pr.Level == mcpconfig.LevelNote {
+			word = "note "
+		}
+		fmt.Fprintf(&b, "%s  %s\n", word, problemText(pr))
+	}
+	for _, st := range status {
+		diagnose(&b, st)
+	}
+	if len(status)+len(s.problems) == 0 {
+		b.WriteString("No servers are configured. Add one: tenon mcp add NAME -- PROGRAM [ARG ...]\n")
+	}
+	if _, err := s.out.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	if !allWell(status, s.problems) {
+		return errReported
+	}
+	return nil
+}
+
+// diagnose writes what there is to say about a server.
+func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
+	switch s.Status {
+	case mcphost.StatusConnected:
+		fmt.Fprintf(b, "fine   %s: %d tools, connected in %s, protocol %s\n", printable(s.Name), s.ToolCount, seconds(s.ConnectTime), printable(s.ProtocolVersion))
+	case mcphost.StatusDisabled:
+		fmt.Fprintf(b, "off    %s: disabled in its configuration\n", printable(s.Name))
+	default:
+		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), reason(s))
+		if a := advice(s); a != "" {
+			fmt.Fprintf(b, "       do: %s\n", oneLine(printable(a)))
+		}
+		for line := range strings.Lines(s.Stderr) {
+			fmt.Fprintf(b, "       stderr: %s\n", printable(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	for _, r := range s.Rejected {
+		fmt.Fprintf(b, "note   %s: left out tool %q: %s\n", printable(s.Name), r.Name, oneLine(printable(r.Reason)))
+	}
+	if s.Noise > 0 {
+		fmt.Fprintf(b, "note   %s: wrote %d lines to its standard output that are no messages, such as %q; they belong on standard error\n",
+			printable(s.Name), s.Noise, strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
+	}
+}
+
+// advice is what to do about a server that is not connected.
+func advice(s mcphost.ServerStatus) string {
+	var ce *mcphost.ConnectError
+	switch {
+	case errors.As(s.Err, &ce) && ce.Hint != "":
+		return ce.Hint
+	case s.Status == mcphost.StatusNeedsAuth:
+		return "put a token into the entry's headers: \"Authorization\": \"Bearer ${TOKEN}\""
+	case s.Status == mcphost.StatusPending:
+		return "give it more time: --connect-timeout 60s, or MCP_TIMEOUT in milliseconds"
+	}
+	return ""
+}
+
+const statusLong = `Show the status of the servers like 'tenon mcp list'. With --watch it stays connected and prints a line for
+each change of a server's status or of its tools, until Ctrl-C.`
+
+func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
+	var watch, asJSON bool
+	c := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Show the status of the servers, or watch it",
+		Long:  statusLong,
+		Args:  wantArgs(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.with(c.Context(), p, "", func(s *session) error {
+				if err := s.list(asJSON, false); err != nil || !watch {
+					return err
+				}
+				return s.watch(c.Context())
+			})
+		},
+	}
+	c.Flags().BoolVar(&watch, "watch", false, "go on and print every change")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.MarkFlagsMutuallyExclusive("watch", "json")
+	return c
+}
+
+func (s *session) watch(ctx context.Context) error {
+	for e := range s.host.Watch(ctx) {
+		line := fmt.Sprintf("%s  %s  %s", e.Time.Format("15:04:05"), e.Server, e.Status)
+		if e.Tools {
+			line += "  tools changed"
+		}
+		if e.Err != nil {
+			line += "  " + e.Err.Error()
+		}
+		if _, err := fmt.Fprintln(s.out, printable(line)); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+const listLong = `Connect to every configured server and show its status, transport, number of tools, the time that
+connecting took, and the reason if it is not connected: the exit status and the end of the standard error of
+a process, the HTTP status, or the time limit that ran out.
+
+The exit status is 0 even if servers failed, since the list is the answer; with --check it is 1 unless every
+server is connected (or disabled on purpose) and every configuration entry is good.`
+
+func newListCommand(p *process, f *mcpFlags) *cobra.Command {
+	var asJSON, check bool
+	c := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "Show the status of the servers",
+		Long:  listLong,
+		Args:  wantArgs(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.with(c.Context(), p, "", func(s *session) error { return s.list(asJSON, check) })
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&check, "check", false, "exit with status 1 if anything is wrong")
+	return c
+}
+
+func (s *session) list(asJSON, check bool) error {
+	status := s.host.Status()
+	s.progress.stop()
+	reportProblems(s.process, s.problems)
+	var err error
+	if asJSON {
+		err = writeJSON(s.process, serverList{MCPServers: statusRows(status), Problems: problemRows(s.problems)})
+	} else {
+		err = writeStatusTable(s.process, status)
+	}
+	if err == nil && check && !allWell(status, s.problems) {
+		err = errReported
+	}
+	return err
+}
+
+// allWell reports whether every server is connected or disabled, and no configuration entry was lost.
+func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
+	for _, s := range status {
+		if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
+			return false
+		}
+	}
+	for _, pr := range problems {
+		if pr.Level != mcpconfig.LevelNote {
+			return false
+		}
+	}
+	return true
+}
+
+func writeStatusTable(p *process, status []mcphost.ServerStatus) error {
+	if len(status) == 0 {
+		fmt.Fprintln(p.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
+		return nil
+	}
+	t := &table{}
+	if _, ok := terminal(p.out); ok && p.ansi() {
+		t.style = styleStatus
+	}
+	t.add("NAME", "STATUS", "TRANSPORT", "TOOLS", "TIME", "REASON")
+	for _, s := range status {
+		tools, took := "-", "-"
+		if s.Status == mcphost.StatusConnected || s.ToolCount > 0 {
+			tools = strconv.Itoa(s.ToolCount)
+		}
+		if d := connectTime(s); d > 0 {
+			took = fmt.Sprintf("%.2fs", d.Seconds())
+		}
+		t.add(s.Name, string(s.Status), s.Transport, tools, took, listReason(s))
+	}
+	return t.write(p.out)
+}
+
+// listReason is why a server is not connected, or what is wrong with one that is.
+func listReason(s mcphost.ServerStatus) string {
+	if r := reason(s); r != "" || len(s.Rejected) == 0 {
+		return r
+	}
+	first := s.Rejected[0]
+	text := fmt.Sprintf("left out tool %q: %s", first.Name, first.Reason)
+	if n := len(s.Rejected) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
+}
+
+// connectTime is how long connecting took, or until it was given up. Zero means that it is not known.
+func connectTime(s mcphost.ServerStatus) time.Duration {
+	var ce *mcphost.ConnectError
+	if s.Status != mcphost.StatusConnected && errors.As(s.Err, &ce) {
+		return ce.Elapsed
+	}
+	return s.ConnectTime
+}
+
+// styleStatus colours the cells of the status table.
+func styleStatus(row, column int, cell, padded string) string {
+	switch {
+	case row == 0:
+		return "\x1b[1m" + padded + "\x1b[0m"
+	case column != 1:
+		return padded
+	}
+	switch mcphost.Status(cell) {
+	case mcphost.StatusConnected:
+		return "\x1b[32m" + padded + "\x1b[0m"
+	case mcphost.StatusFailed:
+		return "\x1b[31m" + padded + "\x1b[0m"
+	}
+	return "\x1b[33m" + padded + "\x1b[0m"
+}
+
+// serverList is the JSON form of 'tenon mcp list'. Its rows have the keys of the Claude Code CLI's
+// mcp_status, and more.
+type serverList struct {
+	MCPServers []statusRow  `json:"mcpServers"`
+	Problems   []problemRow `json:"problems"`
+}
+
+type statusRow struct {
+	Name            string              `json:"name"`
+	Status          mcphost.Status      `json:"status"`
+	Transport       string              `json:"transport"`
+	Scope           string              `json:"scope,omitempty"`
+	Source          string              `json:"source,omitempty"`
+	URL             string              `json:"url,omitempty"`
+	Error           string              `json:"error,omitempty"`
+	Failure         *failureRow         `json:"failure,omitempty"`
+	ServerInfo      *mcp.Implementation `json:"serverInfo,omitempty"`
+	ProtocolVersion string              `json:"protocolVersion,omitempty"`
+	Tools           []toolName          `json:"tools"`
+	Rejected        []rejectedRow       `json:"rejectedTools,omitempty"`
+	ConnectMS       int64               `json:"connectMs"`
+	PID             int                 `json:"pid,omitempty"`
+	Stderr          string              `json:"stderr,omitempty"`
+	Limits          limitsRow           `json:"limits"`
+}
+
+type toolName struct {
+	Name     string `json:"name"`
+	FullName string `json:"fullName"`
+}
+
+type rejectedRow struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// failureRow is what is known of why a server could not be connected.
+type failureRow struct {
+	Phase      string `json:"phase"`
+	ExitCode   *int   `json:"exitCode,omitempty"`
+	Signal     string `json:"signal,omitempty"`
+	HTTPStatus int    `json:"httpStatus,omitempty"`
+	Body       string `json:"body,omitempty"`
+	Hint       string `json:"hint,omitempty"`
+}
+
+// limitsRow are the limits in force, in milliseconds; 0 means none.
+type limitsRow struct {
+	ConnectMS int64 `json:"connectMs"`
+	CallMS    int64 `json:"callMs"`
+	IdleMS    int64 `json:"idleMs"`
+}
+
+type problemRow struct {
+	Level   mcpconfig.Level `json:"level"`
+	File    string          `json:"file,omitempty"`
+	Line    int             `json:"line,omitempty"`
+	Server  string          `json:"server,omitempty"`
+	Path    string          `json:"path,omitempty"`
+	Message string          `json:"message"`
+	Want    string          `json:"want,omitempty"`
+	Instead string          `json:"instead,omitempty"`
+}
+
+func statusRows(status []mcphost.ServerStatus) []statusRow {
+	rows := make([]statusRow, 0, len(status))
+	for _, s := range status {
+		row := statusRow{
+			Name: s.Name, Status: s.Status, Transport: s.Transport, Scope: s.Scope, Source: s.Source, URL: s.URL,
+			Error: s.Error, Failure: failure(s.Err), ServerInfo: s.ServerInfo, ProtocolVersion: s.ProtocolVersion,
+			Tools: make([]toolName, 0, len(s.Tools)), ConnectMS: connectTime(s).Milliseconds(), PID: s.PID, Stderr: s.Stderr,
+			Limits: limitsRow{s.ConnectTimeout.Milliseconds(), s.CallTimeout.Milliseconds(), s.IdleTimeout.Milliseconds()},
+		}
+		for _, t := range s.Tools {
+			row.Tools = append(row.Tools, toolName{t.Name, t.FullName})
+		}
+		for _, r := range s.Rejected {
+			row.Rejected = append(row.Rejected, rejectedRow{r.Name, r.Reason})
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func failure(err error) *failureRow {
+	var ce *mcphost.ConnectError
+	if !errors.As(err, &ce) {
+		return nil
+	}
+	row := &failureRow{Phase: ce.Phase, Signal: ce.Signal, HTTPStatus: ce.HTTPStatus, Body: ce.Body, Hint: ce.Hint}
+	if ce.Exited && ce.Signal == "" {
+		row.ExitCode = &ce.ExitCode
+	}
+	return row
+}
+
+func problemRows(problems []mcpconfig.Problem) []problemRow {
+	rows := make([]problemRow, 0, len(problems))
+	for _, pr := range problems {
+		rows = append(rows, problemRow{pr.Level, pr.File, pr.Line, pr.Server, pr.Path, pr.Message, pr.Want, pr.Instead})
+	}
+	return rows
+}
+
+// rawOrNull keeps an absent JSON value out of the output as null.
+func rawOrNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+const toolsLong = `List the tools of every server, or of one: the name under which a model calls it and permission
+rules know it, and the first line of its description.
+
+A server that cannot be connected is reported on standard error. If it is the one asked for, the exit
+status is 1.`
+
+func newToolsCommand(p *process, f *mcpFlags) *cobra.Command {
+	var asJSON, schema bool
+	c := &cobra.Command{
+		Use:   "tools [SERVER] [flags]",
+		Short: "List tools",
+		Long:  toolsLong,
+		Args:  wantArgs(0, 1, "at most one SERVER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			server := strings.Join(args, "")
+			return f.with(c.Context(), p, server, func(s *session) error { return s.tools(server != "", asJSON, schema) })
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the schemas")
+	c.Flags().BoolVar(&schema, "schema", false, "print whole descriptions and the schemas of the arguments")
+	return c
+}
+
+func (s *session) tools(named, asJSON, schema bool) error {
+	tools, status := s.host.Tools(), s.host.Status()
+	s.progress.stop()
+	reportProblems(s.process, s.problems)
+	failed := reportServers(s.process, status)
+	var err error
+	switch {
+	case asJSON:
+		err = writeJSON(s.process, toolRows(tools))
+	case schema:
+		err = writeSchemas(s.process, tools)
+	default:
+		err = writeToolTable(s.process, tools)
+	}
+	if err == nil && named && failed {
+		err = errReported
+	}
+	return err
+}
+
+// reportServers writes a line for each server that is not connected, and for each tool that was left out.
+func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
+	for _, s := range status {
+		if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
+			failed = true
+			fmt.Fprintf(p.err, "tenon: %s\n", serverLine(s))
+		}
+		for _, r := range s.Rejected {
+			fmt.Fprintf(p.err, "tenon: server %q: left out tool %q: %s\n", s.Name, r.Name, oneLine(printable(r.Reason)))
+		}
+	}
+	return failed
+}
+
+// serverLine says that a server is not connected, and why.
+func serverLine(s mcphost.ServerStatus) string {
+	text := fmt.Sprintf("server %q is %s", s.Name, stateWords(s.Status))
+	if r := reason(s); r != "" {
+		text += ": " + r
+	}
+	return text
+}
+
+func stateWords(s mcphost.Status) string {
+	switch s {
+	case mcphost.StatusPending:
+		return "still connecting"
+	case mcphost.StatusFailed:
+		return "not connected"
+	case mcphost.StatusNeedsAuth:
+		return "not connected: it wants a login"
+	}
+	return string(s)
+}
+
+func writeToolTable(p *process, tools []mcphost.Tool) error {
+	t := &table{}
+	for _, tool := range tools {
+		t.add(tool.FullName, firstLine(tool.Description, tool.Title))
+	}
+	return t.write(p.out)
+}
+
+func writeSchemas(p *process, tools []mcphost.Tool) error {
+	var b bytes.Buffer
+	for i, tool := range tools {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n", tool.FullName)
+		for line := range strings.Lines(strings.TrimSpace(tool.Description)) {
+			fmt.Fprintf(&b, "  %s\n", printable(strings.TrimRight(line, "\r\n")))
+		}
+		b.WriteString("  ")
+		if err := json.Indent(&b, rawOrNull(tool.InputSchema), "  ", "  "); err != nil {
+			b.Write(tool.InputSchema)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := p.out.Write(b.Bytes())
+	return err
+}
+
+// toolRow is the JSON form of a tool: that of tools/list, with the server and the full name.
+type toolRow struct {
+	Server       string               `json:"server"`
+	Name         string               `json:"name"`
+	FullName     string               `json:"fullName"`
+	Title        string               `json:"title,omitempty"`
+	Description  string               `json:"description"`
+	InputSchema  json.RawMessage      `json:"inputSchema"`
+	OutputSchema json.RawMessage      `json:"outputSchema,omitempty"`
+	Annotations  *mcp.ToolAnnotations `json:"annotations,omitempty"`
+	Meta         mcp.Meta             `json:"_meta,omitempty"`
+}
+
+func toolRows(tools []mcphost.Tool) []toolRow {
+	rows := make([]toolRow, 0, len(tools))
+	for _, t := range tools {
+		rows = append(rows, toolRow{
+			t.Server, t.Name, t.FullName, t.Title, t.Description,
+			rawOrNull(t.InputSchema), t.OutputSchema, t.Annotations, t.Meta,
+		})
+	}
+	return rows
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const rootLong = `Tenon asks a Claude model with tools from MCP servers (the Model Context Protocol), and runs
+MCP servers from the shell without any model.
+
+Answers go to standard output, all else to standard error.
+
+Exit status:
+  0    fine
+  1    it failed
+  2    the command line is wrong
+  128+n  ended by signal n: 130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of the output went away
+  The first Ctrl-C stops the work and closes the servers; the second ends everything at once.`
+
+func newRootCommand(p *process) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "tenon",
+		Short:         "Agents and MCP servers from the shell",
+		Long:          rootLong,
+		Args:          cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          groupRun,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err) })
+	root.SetGlobalNormalizationFunc(normalizeFlag)
+	root.SetUsageTemplate(usageTemplate)
+	root.AddCommand(newRunCommand(p), newMCPCommand(p), newVersionCommand(p))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// groupRun is what a command that only has sub-commands does when none of them was named.
+func groupRun(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("no command given; try '%s --help'", c.CommandPath())
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usagef("unknown command %q%s; try '%s --help'", args[0], didYouMean(args[0], names), c.CommandPath())
+}
+
+// flagError words the flag parser's errors as this program words its own.
+func flagError(c *cobra.Command, err error) error {
+	msg := err.Error()
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		name := unknown.GetSpecifiedName()
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if len(name) > 1 {
+			msg = fmt.Sprintf("unknown flag --%s%s", name, didYouMean(name, names))
+		} else {
+			msg = fmt.Sprintf("unknown flag -%s", name)
+		}
+	}
+	return usagef("%s; try '%s --help'", msg, c.CommandPath())
+}
+
+// wantArgs is a cobra.PositionalArgs for between low and high arguments; usage says what they are.
+func wantArgs(low, high int, usage string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= low && len(args) <= high {
+			return nil
+		}
+		return usagef("%s wants %s, got %d arguments; try '%s --help'", c.CommandPath(), usage, len(args), c.CommandPath())
+	}
+}
+
+// normalizeFlag accepts both spellings of the flags that have two.
+func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "allowed-tools":
+		name = "allowedTools"
+	case "disallowed-tools":
+		name = "disallowedTools"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// usageTemplate is cobra's, less the aliases and with the flags wrapped to the width of a page.
+const usageTemplate = `Usage:{{if .Runnable}}{{if not .HasAvailableSubCommands}}
+  {{.UseLine}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 110 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
+
+Flags of every '{{.Parent.CommandPath}}' command:
+{{.InheritedFlags.FlagUsagesWrapped 110 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+'{{.CommandPath}} COMMAND --help' says more about a command.{{end}}
+`
+
+// ruleList is the value of --allowedTools and --disallowedTools: tool names and rules, separated by commas
+// or white space outside parentheses; each use of the flag adds to the list.
+type ruleList []string
+
+func (l *ruleList) String() string     { return strings.Join(*l, ",") }
+func (l *ruleList) Type() string       { return "TOOLS" }
+func (l *ruleList) Set(s string) error { *l = append(*l, splitRules(s)...); return nil }
+
+// splitRules splits a list of tool rules. What stands in parentheses belongs to its rule.
+func splitRules(s string) []string {
+	var (
+		rules []string
+		depth int
+		start int
+	)
+	add := func(end int) {
+		if rule := strings.TrimSpace(s[start:end]); rule != "" {
+			rules = append(rules, rule)
+		}
+		start = end + 1
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		case depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+			add(i)
+		}
+	}
+	if start < len(s) {
+		add(len(s))
+	}
+	return rules
+}

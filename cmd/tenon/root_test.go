@@ -1,0 +1,132 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSplitRules(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     []string
+	}{
+		{"commas", "mcp__a__x,mcp__b__*", []string{"mcp__a__x", "mcp__b__*"}},
+		{"blanks", "mcp__a__x  mcp__b__y\n", []string{"mcp__a__x", "mcp__b__y"}},
+		{"both", "mcp__a__x, mcp__b__y", []string{"mcp__a__x", "mcp__b__y"}},
+		{"what stands in parentheses stays together", "Bash(git log:*, a), Edit", []string{"Bash(git log:*, a)", "Edit"}},
+		{"nothing", " ,, ", nil},
+		{"a parenthesis that nobody closed", "Bash(git a,b", []string{"Bash(git a,b"}},
+		{"a parenthesis that nobody opened", "a),b", []string{"a)", "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, splitRules(tt.in)); diff != "" {
+				t.Errorf("splitRules(%q) (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestNear(t *testing.T) {
+	known := []string{"read_file", "read_text_file", "write_file", "list_directory", "echo", "add"}
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"read_fil", []string{"read_file"}},
+		{"READ_FILE", []string{"read_file"}},
+		{"ad", []string{"add"}},
+		{"file", []string{"read_file", "write_file", "read_text_file"}},
+		{"ehco", []string{"echo"}},
+		{"zzz", nil},
+		{"", nil},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, near(tt.in, known)); diff != "" {
+			t.Errorf("near(%q) (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+// A wrong command line is one line on standard error that names the remedy, and exit status 2.
+func TestUsageErrors(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no command", nil, `no command given; try 'tenon --help'`},
+		{"unknown command", []string{"rum"}, `unknown command "rum"; did you mean "run"?; try 'tenon --help'`},
+		{"no sub-command", []string{"mcp"}, `no command given; try 'tenon mcp --help'`},
+		{"unknown sub-command", []string{"mcp", "lsit"}, `unknown command "lsit"; did you mean "list"?; try 'tenon mcp --help'`},
+		{"unknown flag", []string{"run", "--modle", "x"}, `unknown flag --modle; did you mean "model"?; try 'tenon run --help'`},
+		{"unknown short flag", []string{"run", "-x"}, `unknown flag -x; try 'tenon run --help'`},
+		{"flag without value", []string{"run", "--model"}, `flag needs an argument: --model; try 'tenon run --help'`},
+		{"bad number", []string{"run", "--max-turns", "many"}, `invalid argument "many" for "--max-turns" flag: strconv.ParseInt: parsing "many": invalid syntax; try 'tenon run --help'`},
+		{"bad format", []string{"run", "hi", "--output-format", "xml"}, `--output-format: unknown format "xml"; give text, json or stream-json`},
+		{"bad mode", []string{"run", "hi", "--permission-mode", "yolo"}, `--permission-mode: unknown mode "yolo"; give default, acceptEdits, plan, bypassPermissions, dontAsk or auto`},
+		{"no key", []string{"run", "hi"}, `no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model`},
+		{"empty prompt", []string{"run", "--offline"}, `the prompt is empty; try: tenon run "What can you do?"`},
+		{"two prompts", []string{"run", "--offline", "What", "now?"}, `one PROMPT wanted, got 2 arguments; quote the prompt`},
+		{"negative turns", []string{"run", "--offline", "hi", "--strict-mcp-config", "--max-turns=-1"}, `--max-turns is -1: set a positive number, or 0 for the default`},
+		{"bad source", []string{"mcp", "list", "--setting-sources", "moon"}, `--setting-sources: unknown source "moon"; give any of user, project, local`},
+		{"too few arguments", []string{"mcp", "call", "files"}, `tenon mcp call wants SERVER TOOL [JSON], got 1 arguments; try 'tenon mcp call --help'`},
+		{"no servers", []string{"mcp", "call", "files", "read", "--strict-mcp-config"}, `no server "files": no servers are configured; add some to .mcp.json or give --mcp-config FILE`},
+		{"unknown server", []string{"mcp", "tools", "fils", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `no server "fils"; did you mean "files"?`},
+		{"unlike any server", []string{"mcp", "tools", "zzz", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"},"calc":{"command":"x"}}}`}, `no server "zzz"; there is calc or files`},
+		{"bad JSON", []string{"mcp", "call", "files", "read", "{", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `the arguments are not a JSON object: unexpected end of JSON input; write for instance '{"path": "notes.txt"}'`},
+		{"JSON that is no object", []string{"mcp", "call", "files", "read", "[1]", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `the arguments are not a JSON object: it is a array; write for instance '{"path": "notes.txt"}'`},
+		{"no such file", []string{"mcp", "call", "files", "read", "@nope.json", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `reading the arguments from nope.json: no such file or directory`},
+		{"negative time", []string{"mcp", "call", "files", "read", "--timeout=-1s"}, `--timeout is -1s; give more than 0, such as 90s`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), tt.args, &process{in: strings.NewReader(""), out: &out, err: &errs, dir: t.TempDir()})
+			if code != exitUsage || out.Len() > 0 || errs.String() != "tenon: "+tt.want+"\n" {
+				t.Errorf("tenon %q: exit status %d, want 2; stdout %q, want none\n got %s\nwant tenon: %s", tt.args, code, &out, &errs, tt.want)
+			}
+		})
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	sig := func(s syscall.Signal) error { return &signalError{s} }
+	tests := []struct {
+		name  string
+		cause error
+		err   error
+		want  int
+		line  string
+	}{
+		{"fine", nil, nil, 0, ""},
+		{"done before the signal could matter", sig(syscall.SIGINT), nil, 0, ""},
+		{"failed", nil, io.ErrUnexpectedEOF, 1, "tenon: unexpected EOF\n"},
+		{"failed in more than one line", nil, usagef("a\n\tb"), 2, "tenon: a b\n"},
+		{"said already", nil, errReported, 1, ""},
+		{"Ctrl-C", sig(syscall.SIGINT), context.Canceled, 130, "tenon: interrupted\n"},
+		{"SIGTERM", sig(syscall.SIGTERM), context.Canceled, 143, "tenon: stopped by signal 15 (terminated)\n"},
+		{"the reader has gone", sig(syscall.SIGPIPE), context.Canceled, 141, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if tt.cause != nil {
+				cancel(tt.cause)
+			}
+			var errs bytes.Buffer
+			if got := exitStatus(ctx, tt.err, &errs); got != tt.want || errs.String() != tt.line {
+				t.Errorf("got %d and %q, want %d and %q", got, &errs, tt.want, tt.line)
+			}
+		})
+	}
+}

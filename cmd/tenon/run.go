@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+const runLong = `Ask a Claude model one question. It answers with the tools of the configured MCP servers, as far as they
+are allowed; the answer goes to standard output.
+
+PROMPT is one argument (quote it). "-" or no PROMPT reads it from standard input; text piped in beside a PROMPT
+is put after it.
+
+Tools do not run unless a rule or the permission mode allows them: --allowedTools mcp__files allows all tools of
+the server "files", --allowedTools mcp__files__read_file one of them. What was not allowed to run, and what went
+wrong with a server, a tool or a configuration entry, stands on standard error and, with --output-format
+stream-json, in the init message.
+
+With --offline no model is asked and no key is needed: each @mcp__SERVER__TOOL {JSON} in the prompt becomes a
+call of that tool, calls on one line at the same time, lines one after another, and the answer reads the results
+back. It shows that servers and permissions work.
+
+Output formats:
+  text         the answer
+  json         the result message: answer, usage, cost, permission denials
+  stream-json  every message as it comes, one JSON object a line, as the Claude Code CLI writes them`
+
+const runEnvironment = `
+Environment:
+  ANTHROPIC_API_KEY     the key for the Messages API
+  ANTHROPIC_AUTH_TOKEN  a bearer token in its place
+  ANTHROPIC_BASE_URL    another address of the Messages API: a gateway or a local server
+  ANTHROPIC_MODEL       the model unless --model names one
+  MCP_TIMEOUT           milliseconds that a server has to connect (30000)
+  MCP_TOOL_TIMEOUT      milliseconds that a tool call may take (600000)
+  NO_COLOR, TERM=dumb   no colours and no escape sequences`
+
+const runExample = `  tenon run "Which of the files here is the largest?" --allowedTools mcp__files
+  git diff | tenon run "Write a commit message for this change."
+  tenon run --offline '@mcp__calc__add {"a": 1, "b": 2}' --mcp-config servers.json --allowedTools mcp__calc`
+
+func newRunCommand(p *process) *cobra.Command {
+	f := new(runFlags)
+	c := &cobra.Command{
+		Use:     "run [PROMPT] [flags]",
+		Short:   "Ask a model, with tools from MCP servers",
+		Long:    runLong + "\n" + runEnvironment,
+		Example: runExample,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), p, args)
+		},
+	}
+	f.register(c.Flags())
+	return c
+}
+
+// How long an interrupted turn has to end with a result of its own, before the session is closed on it.
+const interruptWait = 3 * time.Second
+
+func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	args = f.takeRules(args)
+	engine, err := f.engine(p)
+	if err != nil {
+		return err
+	}
+	prompt, err := readPrompt(ctx, p, args)
+	if err != nil {
+		return err
+	}
+	srv, err := f.servers(p)
+	if err != nil {
+		return err
+	}
+	pr := startProgress(p)
+	defer pr.stop()
+	opts, err := f.options(p, pr, srv)
+	if err != nil {
+		return err
+	}
+	client, err := agent.Open(ctx, engine, opts)
+	if err != nil {
+		return optionError(err)
+	}
+	defer client.Close()
+	p.kill.set(func() []int {
+		status, _ := client.MCPStatus(context.WithoutCancel(ctx)) // no status, nothing known to kill
+		return processIDs(status)
+	})
+	if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
+		return err
+	}
+	if err := client.EndInput(); err != nil {
+		return err
+	}
+	return f.converse(ctx, p, pr, client, srv)
+}
+
+// converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
+// interruptWait to end properly.
+func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, client *agent.Client, srv *servers) error {
+	live, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		interrupt(ctx, live, end, client, pr)
+	})
+	defer func() {
+		end()
+		if !stop() {
+			<-interrupted
+		}
+	}()
+	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose, problems: srv.problems}
+	stopFollow := pr.follow(func() { v.followServers(live, client) })
+	defer stopFollow()
+	for m, err := range client.Messages(live) {
+		if err != nil {
+			return err
+		}
+		if err := v.message(m); err != nil {
+			return err
+		}
+	}
+	pr.stop()
+	return v.finish(live, client)
+}
+
+// interrupt ends the turn; one that does not end in time, or that nobody reads any more, is cut off.
+func interrupt(ctx, live context.Context, end func(), client *agent.Client, pr *progress) {
+	var sig *signalError
+	if errors.As(context.Cause(ctx), &sig) && sig.sig == syscall.SIGPIPE {
+		end()
+		return
+	}
+	pr.set("stopping; Ctrl-C again ends at once")
+	bounded, cancel := context.WithTimeout(live, interruptWait)
+	defer cancel()
+	if client.Interrupt(bounded) == nil {
+		<-bounded.Done() // the run came to its end, or the time is up
+	}
+	end()
+}
+
+// stdinWait is how long a run waits for the first text on a standard input that is not a terminal, when the
+// prompt was given as an argument: programs often start others with an input that they never write or close.
+const stdinWait = 3 * time.Second
+
+// readPrompt puts the prompt together from the argument and standard input.
+func readPrompt(ctx context.Context, p *process, args []string) (string, error) {
+	if len(args) > 1 {
+		return "", usagef("one PROMPT wanted, got %d arguments; quote the prompt", len(args))
+	}
+	prompt := strings.Join(args, "")
+	var (
+		text []byte
+		err  error
+	)
+	switch {
+	case prompt == "-":
+		prompt = ""
+		text, err = readInput(ctx, p.in, 0)
+	case prompt != "" && piped(p.in):
+		text, err = readInput(ctx, p.in, stdinWait)
+		if errors.Is(err, errNoInput) {
+			fmt.Fprintf(p.err, "tenon: nothing came on standard input within %v; going on without it (</dev/null avoids the wait)\n", stdinWait)
+			err = nil
+		}
+	case prompt == "":
+		if _, ok := terminal(p.in); ok {
+			return "", usagef("no prompt given; try: tenon run \"What can you do?\"")
+		}
+		text, err = readInput(ctx, p.in, 0)
+	}
+	if err != nil {
+		return "", err
+	}
+	prompt = strings.TrimSpace(prompt + "\n\n" + string(text))
+	if prompt == "" {
+		return "", usagef("the prompt is empty; try: tenon run \"What can you do?\"")
+	}
+	return prompt, nil
+}
+
+// piped reports whether a reader is something that text may be piped in by. A terminal and the null device
+// are not, nor is what is not a file.
+func piped(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// optionError words a refused option as the flag that it came from.
+func optionError(err error) error {
+	var oe *agent.OptionError
+	if !errors.As(err, &oe) {
+		return err
+	}
+	flags := map[string]string{
+		"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
+		"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
+		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools",
+	}
+	if flag, ok := flags[oe.Field]; ok {
+		return usagef("%s %s: %s", flag, oe.Problem, oe.Remedy)
+	}
+	return err
+}
+
+// serverProblem is a line about a server that is not usable at the moment, for standard error.
+func serverProblem(s mcphost.ServerStatus) string {
+	line := serverLine(s)
+	if s.Status == mcphost.StatusPending {
+		line += "; its tools may come later"
+	}
+	return line
+}

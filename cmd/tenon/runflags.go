@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// runFlags are the flags of 'tenon run'. Where the Claude Code CLI has a flag for a thing, it is called the same.
+type runFlags struct {
+	serverFlags
+	allowed, disallowed ruleList
+	permissionMode      string
+	permissionTool      string
+	model, fallback     string
+	maxTurns            int
+	maxBudget           float64
+	systemPrompt        string
+	appendSystemPrompt  string
+	jsonSchema          string
+	sessionID           string
+	effort              string
+	format              string
+	partial             bool
+	offline             bool
+	verbose             bool
+	print               bool
+}
+
+var permissionModes = []string{"default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"}
+
+var outputFormats = []string{"text", "json", "stream-json"}
+
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	f.serverFlags.register(fs)
+	fs.Var(&f.allowed, "allowedTools", "tools that run without a question: full names, mcp__SERVER or mcp__SERVER__*, separated by commas or blanks; may be repeated (also --allowed-tools)")
+	fs.Var(&f.disallowed, "disallowedTools", "tools that the model does not get to see (also --disallowed-tools)")
+	fs.StringVar(&f.permissionMode, "permission-mode", "", "the stance to calls that no rule settles, `MODE` one of "+strings.Join(permissionModes, ", "))
+	fs.StringVar(&f.permissionTool, "permission-prompt-tool", "", "the MCP `TOOL` that is asked about such calls")
+	fs.StringVar(&f.model, "model", "", "the `MODEL` to ask (default ANTHROPIC_MODEL, else "+native.DefaultModel+")")
+	fs.StringVar(&f.fallback, "fallback-model", "", "the `MODEL` that takes over when the first is overloaded")
+	fs.IntVar(&f.maxTurns, "max-turns", 0, "ask the model at most `N` times (default no limit)")
+	fs.Float64Var(&f.maxBudget, "max-budget-usd", 0, "stop once the estimated cost has reached `USD` (default no limit)")
+	fs.StringVar(&f.systemPrompt, "system-prompt", "", "the system prompt `TEXT`")
+	fs.StringVar(&f.appendSystemPrompt, "append-system-prompt", "", "`TEXT` after the system prompt")
+	fs.StringVar(&f.jsonSchema, "json-schema", "", "the JSON `SCHEMA` of an object that the answer has to match, in place or @FILE")
+	fs.StringVar(&f.effort, "effort", "", "how much work the model puts in, `LEVEL` one of low, medium, high, xhigh, max")
+	fs.StringVar(&f.sessionID, "session-id", "", "the session's `UUID` (default a new one)")
+	fs.StringVar(&f.format, "output-format", "text", "`FORMAT` of standard output: "+strings.Join(outputFormats, ", "))
+	fs.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: also the pieces of the model's answer as they come")
+	fs.BoolVar(&f.offline, "offline", false, "ask no model: make the tool calls that the prompt spells out")
+	fs.BoolVar(&f.verbose, "verbose", false, "say on standard error what happens: servers and what they write there, tool calls, usage")
+	fs.BoolVarP(&f.print, "print", "p", false, "does nothing: 'tenon run' always prints")
+	fs.Lookup("print").Hidden = true
+}
+
+func (f *runFlags) check() error {
+	if !slices.Contains(outputFormats, f.format) {
+		return usagef("--output-format: unknown format %q; give %s", f.format, orList(outputFormats))
+	}
+	if _, err := permission.ParseMode(f.permissionMode); err != nil {
+		return usagef("--permission-mode: unknown mode %q; give %s", f.permissionMode, orList(permissionModes))
+	}
+	if f.partial && f.format != "stream-json" {
+		return usagef("--include-partial-messages has no effect without --output-format stream-json; add it")
+	}
+	return nil
+}
+
+// takeRules takes the tool rules out of the arguments: the Claude Code CLI's --allowedTools reads on to the next
+// flag, so that people write "--allowedTools mcp__a__x mcp__b__y". Nobody means such a word as a prompt.
+func (f *runFlags) takeRules(args []string) []string {
+	if len(args) < 2 {
+		return args
+	}
+	var rest []string
+	for _, a := range args {
+		if len(f.allowed)+len(f.disallowed) > 0 && strings.HasPrefix(a, "mcp__") && !strings.ContainsAny(a, " \n\t") {
+			f.allowed = append(f.allowed, a)
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return rest
+}
+
+// engine is the engine that the flags and the environment ask for.
+func (f *runFlags) engine(p *process) (agent.Engine, error) {
+	if f.offline {
+		return native.New(&native.Options{
+			APIKey:       "offline",
+			BaseURL:      "http://model.invalid",
+			HTTPClient:   modeltest.Offline().Client(),
+			DefaultModel: "offline",
+			MaxRetries:   native.NoRetries,
+		}), nil
+	}
+	if p.getenv("ANTHROPIC_API_KEY") == "" && p.getenv("ANTHROPIC_AUTH_TOKEN") == "" {
+		return nil, usagef("no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model")
+	}
+	return native.New(nil), nil
+}
+
+// options are the agent's options that the flags and the environment come to.
+func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Options, error) {
+	schema, err := schemaArg(p, f.jsonSchema)
+	if err != nil {
+		return nil, err
+	}
+	model := f.model
+	if model == "" && !f.offline {
+		model = p.getenv("ANTHROPIC_MODEL")
+	}
+	o := &agent.Options{
+		Model:                  model,
+		FallbackModel:          f.fallback,
+		SystemPrompt:           f.systemPrompt,
+		AppendSystemPrompt:     f.appendSystemPrompt,
+		MaxTurns:               f.maxTurns,
+		MaxBudgetUSD:           f.maxBudget,
+		Effort:                 f.effort,
+		OutputSchema:           schema,
+		MCPServers:             srv.configs,
+		AllowedTools:           f.allowed,
+		DisallowedTools:        f.disallowed,
+		PermissionMode:         permission.Mode(f.permissionMode),
+		PermissionPromptTool:   f.permissionTool,
+		IncludePartialMessages: f.partial,
+		Env:                    p.envMap(),
+		Dir:                    p.dir,
+		SessionID:              f.sessionID,
+		ConfigProblems:         configErrors(srv.problems),
+	}
+	if f.verbose {
+		o.Stderr = stderrLines(p, pr)
+		o.Logger = slog.New(slog.NewTextHandler(pr.over(p.err), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	return o, nil
+}
+
+// configErrors are the problems in the form of the init message.
+func configErrors(problems []mcpconfig.Problem) []agent.MCPServerError {
+	var errs []agent.MCPServerError
+	for _, pr := range problems {
+		errs = append(errs, agent.MCPServerError{Name: pr.Server, Message: problemText(pr)})
+	}
+	return errs
+}
+
+// schemaArg reads the value of --json-schema: JSON in place, or @FILE.
+func schemaArg(p *process, arg string) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(arg, "@")
+	data := []byte(arg)
+	if isFile {
+		var err error
+		if data, err = os.ReadFile(p.path(name)); err != nil {
+			return nil, usagef("--json-schema: reading %s: %v", name, pathCause(err))
+		}
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if err := checkObject(data); err != nil {
+		return nil, usagef("--json-schema is not a JSON object: %v", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// errNoInput reports that nothing came in time.
+var errNoInput = errors.New("nothing came on standard input")
+
+// readInput reads r to its end, or until ctx ends. With a wait above zero, it returns errNoInput when neither
+// a first byte nor the end has come by then.
+//
+// When it returns early, one goroutine stays behind in the read until the process ends, which is what the
+// command is about to do or does without the input: a read of a terminal or a pipe cannot be called off.
+func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	first := make(chan struct{})
+	done := make(chan result, 1) // the goroutine never blocks on it
+	go func() {
+		var b bytes.Buffer
+		_, err := io.CopyN(&b, r, 1)
+		close(first)
+		if err == nil {
+			_, err = io.Copy(&b, r)
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		done <- result{b.Bytes(), err}
+	}()
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-first:
+		case <-t.C:
+			return nil, errNoInput
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	select {
+	case res := <-done:
+		return res.data, res.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// didYouMean is the middle of an error message about an unknown name: "; did you mean "x"?", or nothing.
+func didYouMean(name string, known []string) string {
+	close := near(name, known)
+	if len(close) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(close))
+	for i, k := range close {
+		quoted[i] = strconv.Quote(k)
+	}
+	return "; did you mean " + strings.Join(quoted, " or ") + "?"
+}
+
+// near gives up to three of the known names that name may have been meant for, the nearest first.
+func near(name string, known []string) []string {
+	type candidate struct {
+		name string
+		dist int
+	}
+	var found []candidate
+	want := strings.ToLower(name)
+	for _, k := range known {
+		have := strings.ToLower(k)
+		d := distance(want, have)
+		switch {
+		case d <= 1+len(have)/4 && d < len(have):
+		case len(want) >= 3 && strings.Contains(have, want), len(have) >= 3 && strings.Contains(want, have):
+			d = len(have) // behind the misspellings
+		default:
+			continue
+		}
+		found = append(found, candidate{k, d})
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.dist, b.dist), cmp.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, c := range found[:min(3, len(found))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// distance is the number of single-byte edits between a and b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// orList joins names for a message: a, b or c.
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+// A view shows a run: the answer on standard output by its printer, the progress on the terminal, and what
+// went wrong on standard error.
+type view struct {
+	p        *process
+	progress *progress
+	printer  printer
+	verbose  bool
+	problems []mcpconfig.Problem
+
+	turns    int
+	started  bool              // the init message has come
+	names    map[string]string // of the tool calls under way, by id
+	reported map[string]bool   // lines that stand on standard error
+	result   *agent.Result     // the last
+}
+
+// message shows one message. An error is that of standard output.
+func (v *view) message(m agent.Message) (err error) {
+	switch m := m.(type) {
+	case *agent.SystemInit:
+		v.init(m)
+	case *agent.System:
+		v.system(m)
+	case *agent.Assistant:
+		v.assistant(m)
+	case *agent.User:
+		v.user(m)
+	case *agent.Result:
+		v.result = m
+	}
+	v.progress.above(func() { err = v.printer.print(m) })
+	return err
+}
+
+func (v *view) init(m *agent.SystemInit) {
+	if !v.started {
+		v.started = true
+		for _, e := range m.MCPServerErrors {
+			v.complain("%s", e.Message)
+		}
+		for _, s := range m.MCPServers {
+			v.note("server %q: %s", s.Name, s.Status)
+		}
+		v.note("model %s, %d tools", m.Model, len(m.Tools))
+	}
+	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
+}
+
+func (v *view) system(m *agent.System) {
+	if m.Subtype != "api_retry" {
+		return
+	}
+	var retry struct {
+		Attempt int    `json:"attempt"`
+		Max     int    `json:"max_retries"`
+		DelayMS int64  `json:"retry_delay_ms"`
+		Error   string `json:"error"`
+	}
+	if json.Unmarshal(m.Raw, &retry) != nil {
+		return
+	}
+	v.progress.set("waiting for the model: try %d of %d after %s", retry.Attempt, retry.Max, retry.Error)
+	v.note("request to the model failed (%s), try %d of %d in %d ms", retry.Error, retry.Attempt, retry.Max, retry.DelayMS)
+}
+
+func (v *view) assistant(m *agent.Assistant) {
+	for _, use := range m.ToolUses() {
+		if v.names == nil {
+			v.names = map[string]string{}
+		}
+		v.names[use.ID] = use.Name
+		v.progress.toolStarted(use.ID, use.Name)
+		v.note("%s %s", use.Name, clipText(string(use.Input), 400))
+	}
+}
+
+func (v *view) user(m *agent.User) {
+	for _, res := range m.ToolResults() {
+		name := v.names[res.ToolUseID]
+		delete(v.names, res.ToolUseID)
+		v.progress.toolEnded(res.ToolUseID)
+		text := clipText(res.Content.Text(), 400)
+		if res.IsError {
+			v.complain("%s: %s", name, text)
+		} else {
+			v.note("%s returned %s", name, text)
+		}
+	}
+	v.progress.set("waiting for the model")
+}
+
+// complain writes a line about something that went wrong, once. With stream-json it stands in the messages.
+func (v *view) complain(format string, args ...any) {
+	if v.printer.streams() && !v.verbose {
+		return
+	}
+	line := oneLine(printable(fmt.Sprintf(format, args...)))
+	if v.reported[line] {
+		return
+	}
+	if v.reported == nil {
+		v.reported = map[string]bool{}
+	}
+	v.reported[line] = true
+	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
+}
+
+// note writes a line for those who asked for more.
+func (v *view) note(format string, args ...any) {
+	if !v.verbose {
+		return
+	}
+	line := oneLine(printable(fmt.Sprintf(format, args...)))
+	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
+}
+
+// followServers shows which servers are being connected, until the first turn begins.
+func (v *view) followServers(ctx context.Context, client *agent.Client) {
+	status, err := client.MCPStatus(ctx)
+	if err != nil {
+		return
+	}
+	v.progress.change(func() {
+		if !v.progress.begun {
+			v.progress.activity = connecting(status)
+		}
+	})
+}
+
+// finish reports what is left to report when the run has ended, and how it ended.
+func (v *view) finish(ctx context.Context, client *agent.Client) error {
+	if status, err := client.MCPStatus(ctx); err == nil {
+		for _, s := range status {
+			if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
+				v.complain("%s", serverProblem(s))
+			}
+		}
+	}
+	if v.result == nil {
+		return agent.ErrNoResult
+	}
+	r := v.result
+	v.note("%d turns in %s, %d tokens in, %d out, about $%.4f", r.NumTurns, seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
+	for _, d := range r.PermissionDenials {
+		v.complain("%s was not allowed to run; to allow it: --allowedTools %s", d.ToolName, d.ToolName)
+	}
+	return runError(r)
+}
+
+// runError is why a run failed, in the words of the command line; nil if it did not.
+func runError(r *agent.Result) error {
+	err := r.Err()
+	switch {
+	case errors.Is(err, agent.ErrMaxTurns):
+		return fmt.Errorf("stopped after %d turns; raise --max-turns for more", r.NumTurns)
+	case errors.Is(err, agent.ErrMaxBudget):
+		return fmt.Errorf("stopped at an estimated $%.4f; raise --max-budget-usd for more", r.TotalCostUSD)
+	}
+	return err
+}
+
+// clipText folds a text into one line of at most n bytes or a little more.
+func clipText(s string, n int) string {
+	s = oneLine(s)
+	if len(s) <= n {
+		return s
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
+}
+
+// A printer writes a run to standard output.
+type printer interface {
+	print(m agent.Message) error
+	streams() bool // whether every message is written
+}
+
+func newPrinter(format string, p *process) printer {
+	switch format {
+	case "json":
+		return &resultPrinter{p.out}
+	case "stream-json":
+		return &streamPrinter{p.out}
+	}
+	return &textPrinter{p.out}
+}
+
+// textPrinter prints the answer.
+type textPrinter struct{ w io.Writer }
+
+func (t *textPrinter) streams() bool { return false }
+
+func (t *textPrinter) print(m agent.Message) error {
+	r, ok := m.(*agent.Result)
+	if !ok || r.Err() != nil {
+		return nil
+	}
+	text := r.Result
+	if len(r.StructuredOutput) > 0 {
+		text = string(r.StructuredOutput)
+	}
+	_, err := io.WriteString(t.w, endLine(text))
+	return err
+}
+
+// resultPrinter prints the result message.
+type resultPrinter struct{ w io.Writer }
+
+func (j *resultPrinter) streams() bool { return false }
+
+func (j *resultPrinter) print(m agent.Message) error {
+	if _, ok := m.(*agent.Result); !ok {
+		return nil
+	}
+	return writeLine(j.w, m)
+}
+
+// streamPrinter prints every message on a line of its own, as it comes.
+type streamPrinter struct{ w io.Writer }
+
+func (s *streamPrinter) streams() bool               { return true }
+func (s *streamPrinter) print(m agent.Message) error { return writeLine(s.w, m) }
+
+// writeLine writes v as JSON on one line, in one write.
+func writeLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
