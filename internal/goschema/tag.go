@@ -1,0 +1,299 @@
+package goschema
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
+
+// A tag is what the struct tags of a field say about its schema.
+type tag struct {
+	description                  string
+	required, optional, nullable bool
+	deprecated                   bool
+	keywords                     []keyword
+}
+
+type keyword struct{ name, value string }
+
+// flags are the keywords that need no value.
+var flags = []string{"required", "optional", "nullable", "deprecated", "readOnly", "writeOnly", "uniqueItems"}
+
+// valued are the keywords that need one.
+var valued = []string{
+	"title", "description", "enum", "default", "example", "format", "pattern", "minLength", "maxLength",
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
+	"minProperties", "maxProperties", "x-mcp-header",
+}
+
+// onItems are the keywords that on a slice are for its items.
+var onItems = []string{
+	"enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+}
+
+// parseTag reads the tags jsonschema and jsonschema_description.
+func parseTag(text, description string) (tag, error) {
+	t := tag{description: description}
+	if text == "" {
+		return t, nil
+	}
+	parts := strings.Split(text, ",")
+	if first, _, ok := isKeyword(parts[0]); !ok {
+		if first != "" {
+			return t, fmt.Errorf("the jsonschema tag has the unknown keyword %q; a plain description must not begin with a word and =", first)
+		}
+		if t.description == "" {
+			t.description = text
+		}
+		return t, nil
+	}
+	for i := 0; i < len(parts); i++ {
+		name, value, ok := isKeyword(parts[i])
+		if !ok { // a comma inside the value before it
+			last := &t.keywords[len(t.keywords)-1]
+			last.value = strings.TrimSuffix(last.value, `\`) + "," + parts[i]
+			continue
+		}
+		t.keywords = append(t.keywords, keyword{name, value})
+	}
+	return t, t.take()
+}
+
+// isKeyword splits a part of a tag. If it is not a keyword, name is what stands
+// before = if that looks like one.
+func isKeyword(part string) (name, value string, ok bool) {
+	name, value, hasValue := strings.Cut(part, "=")
+	if slices.Contains(flags, name) && (!hasValue || value == "true" || value == "false") {
+		return name, value, true
+	}
+	if hasValue && slices.Contains(valued, name) {
+		return name, value, true
+	}
+	if !hasValue || name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		name = ""
+	}
+	return name, value, false
+}
+
+// take moves the keywords that are about the field, not about its type.
+func (t *tag) take() error {
+	var rest []keyword
+	for _, k := range t.keywords {
+		on := k.value != "false"
+		switch k.name {
+		case "description":
+			if t.description == "" {
+				t.description = k.value
+			}
+		case "required":
+			t.required = on
+		case "optional":
+			t.optional = on
+		case "nullable":
+			t.nullable = on
+		case "deprecated":
+			t.deprecated = on
+		default:
+			rest = append(rest, k)
+		}
+	}
+	t.keywords = rest
+	if t.required && t.optional {
+		return fmt.Errorf("the jsonschema tag says both required and optional")
+	}
+	return nil
+}
+
+// apply adds what the tag says to the schema of a field of type t.
+func (t *tag) apply(s *jsonschema.Schema, typ reflect.Type, quoted bool) (*jsonschema.Schema, error) {
+	if s.Extras != nil || s.Ref != "" {
+		s = copyOf(s)
+	}
+	if t.description != "" {
+		if s.Description != "" {
+			s.Description = t.description + " (" + s.Description + ")"
+		} else {
+			s.Description = t.description
+		}
+	}
+	s.Deprecated = s.Deprecated || t.deprecated
+	var defaults []string
+	for _, k := range t.keywords {
+		if k.name == "default" {
+			defaults = append(defaults, k.value)
+			continue
+		}
+		on, onType := s, typ
+		if s.Items != nil && slices.Contains(onItems, k.name) {
+			on, onType = s.Items, typ.Elem()
+		}
+		if quoted {
+			onType = reflect.TypeFor[string]()
+		}
+		if err := k.set(on, onType); err != nil {
+			return nil, err
+		}
+	}
+	if len(defaults) == 0 {
+		return s, nil
+	}
+	if quoted {
+		typ = reflect.TypeFor[string]()
+	}
+	return s, setDefault(s, typ, defaults)
+}
+
+// set sets one keyword of a schema.
+func (k keyword) set(s *jsonschema.Schema, typ reflect.Type) (err error) {
+	on := k.value != "false"
+	switch k.name {
+	case "title":
+		s.Title = k.value
+	case "format":
+		s.Format = k.value
+	case "pattern":
+		s.Pattern = k.value
+	case "readOnly":
+		s.ReadOnly = on
+	case "writeOnly":
+		s.WriteOnly = on
+	case "uniqueItems":
+		s.UniqueItems = on
+	case "minLength":
+		s.MinLength, err = k.count()
+	case "maxLength":
+		s.MaxLength, err = k.count()
+	case "minItems":
+		s.MinItems, err = k.count()
+	case "maxItems":
+		s.MaxItems, err = k.count()
+	case "minProperties":
+		s.MinProperties, err = k.count()
+	case "maxProperties":
+		s.MaxProperties, err = k.count()
+	case "minimum":
+		s.Minimum, err = k.number()
+	case "maximum":
+		s.Maximum, err = k.number()
+	case "exclusiveMinimum":
+		s.ExclusiveMinimum, err = k.number()
+	case "exclusiveMaximum":
+		s.ExclusiveMaximum, err = k.number()
+	case "multipleOf":
+		s.MultipleOf, err = k.number()
+	case "x-mcp-header":
+		if s.Extras == nil {
+			s.Extras = map[string]any{}
+		}
+		s.Extras[k.name] = k.value
+	case "enum", "example":
+		var v any
+		if v, err = k.literal(typ); err != nil {
+			return err
+		}
+		if k.name == "enum" {
+			s.Enum = append(s.Enum, v)
+		} else {
+			s.Examples = append(s.Examples, v)
+		}
+	}
+	return err
+}
+
+func (k keyword) count() (*uint64, error) {
+	n, err := strconv.ParseUint(k.value, 10, 63)
+	if err != nil {
+		return nil, fmt.Errorf("the jsonschema tag says %s=%s, want a whole number", k.name, k.value)
+	}
+	return &n, nil
+}
+
+func (k keyword) number() (json.Number, error) {
+	var n json.Number
+	if err := json.Unmarshal([]byte(k.value), &n); err != nil || strings.HasPrefix(k.value, `"`) {
+		return "", fmt.Errorf("the jsonschema tag says %s=%s, want a number", k.name, k.value)
+	}
+	return n, nil
+}
+
+// literal reads the value of an enum, default or example as JSON of type typ.
+// Strings, and what is written as a string, need no quotes.
+func (k keyword) literal(typ reflect.Type) (any, error) {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if !isText(typ) && json.Unmarshal([]byte(k.value), reflect.New(typ).Interface()) == nil {
+		return json.RawMessage(k.value), nil
+	}
+	quoted, err := json.Marshal(k.value)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(quoted, reflect.New(typ).Interface()); err != nil {
+		return nil, fmt.Errorf("the jsonschema tag says %s=%s, which is no %s", k.name, k.value, typ)
+	}
+	return k.value, nil
+}
+
+// isText reports whether any text is a value of typ.
+func isText(typ reflect.Type) bool {
+	return typ.Kind() == reflect.String && typ != numberType && !has(typ, jsonUnmarshaler)
+}
+
+// setDefault sets the default of a field. Several defaults are those of a slice's items.
+func setDefault(s *jsonschema.Schema, typ reflect.Type, values []string) error {
+	var v any
+	var err error
+	if items := typ.Kind() == reflect.Slice && s.Items != nil && !strings.HasPrefix(strings.TrimSpace(values[0]), "["); items {
+		list := make([]any, len(values))
+		for i, value := range values {
+			if list[i], err = (keyword{"default", value}).literal(typ.Elem()); err != nil {
+				return err
+			}
+			if err := inEnum(s.Items, list[i]); err != nil {
+				return err
+			}
+		}
+		v = list
+	} else {
+		if len(values) > 1 {
+			return fmt.Errorf("the jsonschema tag has %d defaults", len(values))
+		}
+		if v, err = (keyword{"default", values[0]}).literal(typ); err != nil {
+			return err
+		}
+		if err := inEnum(s, v); err != nil {
+			return err
+		}
+	}
+	s.Default = v
+	return nil
+}
+
+// inEnum reports a default that the enum beside it does not allow.
+func inEnum(s *jsonschema.Schema, v any) error {
+	if len(s.Enum) == 0 {
+		return nil
+	}
+	for _, allowed := range s.Enum {
+		if fmt.Sprint(toText(allowed)) == fmt.Sprint(toText(v)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the jsonschema tag has the default %s, which its enum does not allow", toText(v))
+}
+
+func toText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
