@@ -59,7 +59,7 @@ suite: ## fetch the JSON-Schema-Test-Suite into the module cache
 
 .PHONY: lint
 lint: bin/golangci-lint ## golangci-lint; the first run builds it, which takes minutes
-	bin/golangci-lint run ./...
+	GOFLAGS="$$($(GO) env GOFLAGS) -race" bin/golangci-lint run ./...
 
 # The tools are pinned in a module of their own, so that they are in no user's
 # module graph. They are built anew when that changes.

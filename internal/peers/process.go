@@ -3,6 +3,7 @@
 package peers
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -126,7 +127,11 @@ func (p *Process) waitFor(re *regexp.Regexp) ([]string, error) {
 			if match := re.FindStringSubmatch(p.Output()); match != nil {
 				return match, nil
 			}
-			return nil, fmt.Errorf("%s ended (%v) before it printed %q; its output:\n%s", p.cmd.Path, p.err, re, p.Output())
+			ended := p.err
+			if ended == nil {
+				ended = errors.New("exit status 0")
+			}
+			return nil, fmt.Errorf("%s ended before it printed %q: %w; its output:\n%s", p.cmd.Path, re, ended, p.Output())
 		case <-timeout.C:
 			return nil, fmt.Errorf("%s has not printed %q in %v; its output:\n%s", p.cmd.Path, re, patience, p.Output())
 		}
