@@ -81,7 +81,8 @@ func (r *room) allows(dir string, test bool) bool {
 		case "public":
 			return !within(dir, "internal") && !within(dir, "cmd") && !within(dir, "examples")
 		}
-		return dir == allowed
+		folder, below := strings.CutSuffix(allowed, "/...")
+		return dir == allowed || below && within(dir, folder)
 	})
 }
 

@@ -3,6 +3,7 @@ package layout
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -101,8 +102,8 @@ func (f file) qualified(sel *ast.SelectorExpr) string {
 func leakGates(tr *tree) []finding {
 	var found []finding
 	for _, p := range tr.pkgs {
-		if within(p.dir, "examples") {
-			continue // they are run as children, and a child's end is looked for
+		if p.name == "main" && !within(p.dir, "cmd") || slices.Contains(gateElsewhere, p.dir) {
+			continue // examples and the like are run as children, and a child's end is looked for
 		}
 		starts := p.starts()
 		if starts != nil && !p.hasGate() {

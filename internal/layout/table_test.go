@@ -8,9 +8,9 @@ type room struct {
 	// path is the folder below the module's root. One that ends in "/..."
 	// stands for all folders below it that have no row of their own.
 	path string
-	// imports are the folders that code which ships may import, "public" for
-	// every package outside of internal/ that is not a command or an example,
-	// and "any" for all but what is for tests only.
+	// imports are the folders that code which ships may import, with "/..." for
+	// those below one, "public" for every package outside of internal/ that is
+	// not a command or an example, and "any" for all but what is for tests only.
 	imports []string
 	// tests are the folders that test files may import as well. The rooms in
 	// testRooms are open to all test files.
@@ -33,9 +33,10 @@ var rooms = []room{
 	{path: "internal/subproc"},
 
 	{path: "internal/schemaguard"},
+	{path: "internal/goschema"},
 
 	// In-process servers know the MCP library and JSON Schema only.
-	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/jsonl", "internal/rpcmsg"}},
+	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/jsonl", "internal/rpcmsg"}},
 	{path: "mcpbridge", imports: []string{"mcpserver", "internal/rpcmsg"}},
 
 	// What the host is made of. None of these knows another.
@@ -86,7 +87,7 @@ var rooms = []room{
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
-	{path: "internal/conformance", imports: []string{"mcpserver", "mcphost", "mcpauth"}},
+	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
 	{path: "internal/deps"}, // holds go.mod while the rooms are being built
 }
 
@@ -96,6 +97,10 @@ var testRooms = []string{"internal/peers", "internal/schemasuite"}
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
 var testHelpers = []string{"modeltest"}
+
+// gateElsewhere are packages that start goroutines and have no tests of their
+// own: their code runs in the tests of others, which look for leaks.
+var gateElsewhere = []string{"engine/enginetest"}
 
 // walls keep a library of others in the rooms that need it.
 var walls = []struct {

@@ -144,8 +144,8 @@ func (p *pkg) pick(test bool) []file {
 	return picked
 }
 
-// program tells whether the package is a program of ours or an example.
-func (p *pkg) program() bool { return within(p.dir, "cmd") || within(p.dir, "examples") }
+// program tells whether the package is a command, an example or a child of a test.
+func (p *pkg) program() bool { return p.name == "main" || within(p.dir, "cmd") || within(p.dir, "examples") }
 
 // within tells whether dir is the folder or below it.
 func within(dir, folder string) bool {
