@@ -145,7 +145,9 @@ func (p *pkg) pick(test bool) []file {
 }
 
 // program tells whether the package is a command, an example or a child of a test.
-func (p *pkg) program() bool { return p.name == "main" || within(p.dir, "cmd") || within(p.dir, "examples") }
+func (p *pkg) program() bool {
+	return p.name == "main" || within(p.dir, "cmd") || within(p.dir, "examples")
+}
 
 // within tells whether dir is the folder or below it.
 func within(dir, folder string) bool {
