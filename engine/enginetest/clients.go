@@ -1,0 +1,228 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+var clientBehaviours = []behaviour{
+	{"ManyTurns", clientManyTurns},
+	{"EndInput", endInput},
+	{"InterruptDuringATool", interruptDuringATool},
+	{"InterruptWhileTheModelSpeaks", interruptWhileTheModelSpeaks},
+	{"InterruptWithoutATurn", interruptWithoutATurn},
+	{"MessageWhileAToolRuns", messageWhileAToolRuns},
+	{"SetModel", setModel},
+	{"SetPermissionMode", setPermissionMode},
+	{"CloseDuringATool", closeDuringATool},
+	{"CloseTwice", closeTwice},
+	{"ErrorResultDoesNotEndTheConversation", errorResultDoesNotEndTheConversation},
+}
+
+func clientManyTurns(e *env) {
+	c := e.open(e.script(modeltest.Text("one"), modeltest.Text("two")), nil)
+	for i, want := range []string{"one", "two"} {
+		e.send(c, "question "+want)
+		tr := e.hear(c)
+		if r := tr.result(e); r.Result != want {
+			e.Errorf("result %+v, want %s", r, want)
+		}
+		if len(all[*agent.SystemInit](tr)) != 1 {
+			e.Errorf("turn %d has %d init messages", i+1, len(all[*agent.SystemInit](tr)))
+		}
+	}
+	second := e.model.Last()
+	if !strings.Contains(second.FirstUserText(), "question one") || !strings.Contains(second.LastUserText(), "question two") {
+		e.Errorf("the second request holds %q … %q", second.FirstUserText(), second.LastUserText())
+	}
+}
+
+func endInput(e *env) {
+	c := e.open(e.script(modeltest.Text("one")), nil)
+	e.send(c, "x")
+	if err := c.EndInput(); err != nil {
+		e.Fatal(err)
+	}
+	results := 0
+	for m, err := range c.Messages(e.Context()) {
+		if err != nil {
+			e.Fatal(err)
+		}
+		if _, ok := m.(*agent.Result); ok {
+			results++
+		}
+	}
+	if results != 1 {
+		e.Errorf("%d results, want 1", results)
+	}
+}
+
+func interruptDuringATool(e *env) {
+	h, running, ended := blocking()
+	c := e.open(e.script(callX("toolu_1", `{}`), modeltest.Text("hello again")), e.toolbox(nil, h))
+	e.send(c, "x")
+	interrupted := make(chan error, 1)
+	go func() {
+		<-running
+		interrupted <- c.Interrupt(e.Context())
+	}()
+	tr := e.hear(c)
+	<-ended
+	if err := <-interrupted; err != nil {
+		e.Error(err)
+	}
+	r := tr.result(e)
+	if r.Subtype != agent.SubtypeErrorDuringExecution || r.TerminalReason != agent.ReasonAbortedTools || !errors.Is(r.Err(), agent.ErrInterrupted) {
+		e.Errorf("result %+v", r)
+	}
+	e.send(c, "are you there?")
+	if r := e.hear(c).result(e); r.Result != "hello again" {
+		e.Errorf("after the interrupt: %+v", r)
+	}
+	if sent := e.sent("toolu_1"); !sent.IsError {
+		e.Errorf("the interrupted call was answered %+v", sent)
+	}
+}
+
+func interruptWhileTheModelSpeaks(e *env) {
+	turn, reached, gone := held()
+	c := e.open(e.script(turn, modeltest.Text("hello again")), nil)
+	e.send(c, "x")
+	interrupted := make(chan error, 1)
+	go func() {
+		<-reached
+		interrupted <- c.Interrupt(e.Context())
+	}()
+	r := e.hear(c).result(e)
+	<-gone
+	if err := <-interrupted; err != nil || r.TerminalReason != agent.ReasonAbortedStreaming || !errors.Is(r.Err(), agent.ErrInterrupted) {
+		e.Errorf("result %+v, %v", r, err)
+	}
+	e.send(c, "are you there?")
+	if r := e.hear(c).result(e); r.Result != "hello again" {
+		e.Errorf("after the interrupt: %+v", r)
+	}
+}
+
+func interruptWithoutATurn(e *env) {
+	c := e.open(e.script(modeltest.Text("one"), modeltest.Text("two")), nil)
+	e.send(c, "x")
+	e.hear(c)
+	if err := c.Interrupt(e.Context()); err != nil {
+		e.Error(err)
+	}
+	e.send(c, "y")
+	if r := e.hear(c).result(e); r.Result != "two" {
+		e.Errorf("result %+v", r)
+	}
+}
+
+func messageWhileAToolRuns(e *env) {
+	running, release := make(chan struct{}), make(chan struct{})
+	o := e.toolbox(nil, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+		close(running)
+		<-release
+		return mcpserver.Text("done"), nil
+	})
+	c := e.open(e.script(callX("toolu_1", `{}`), modeltest.Text("both")), o)
+	e.send(c, "first thing")
+	go func() {
+		<-running
+		if err := c.Send(e.Context(), "second thing"); err != nil {
+			e.Error(err)
+		}
+		close(release)
+	}()
+	if r := e.hear(c).result(e); r.Result != "both" {
+		e.Errorf("result %+v", r)
+	}
+	if got := e.model.Last().LastUserText(); !strings.Contains(got, "second thing") {
+		e.Errorf("the model was last told %q", got)
+	}
+}
+
+func setModel(e *env) {
+	c := e.open(e.script(modeltest.Text("one"), modeltest.Text("two")), &agent.Options{Model: "claude-sonnet-4-5"})
+	e.send(c, "x")
+	e.hear(c)
+	if err := c.SetModel(e.Context(), "claude-haiku-4-5"); err != nil {
+		e.Fatal(err)
+	}
+	e.send(c, "y")
+	tr := e.hear(c)
+	if got := e.model.Last().Model; !strings.HasPrefix(got, "claude-haiku-4-5") || !strings.HasPrefix(tr.init(e).Model, "claude-haiku-4-5") {
+		e.Errorf("asked %q, init has %q", got, tr.init(e).Model)
+	}
+}
+
+func setPermissionMode(e *env) {
+	c := &counter{}
+	cl := e.open(e.script(callX("toolu_1", `{}`), modeltest.Text("one"), callX("toolu_2", `{}`), modeltest.Text("two")), e.toolbox(nil, c.handle))
+	e.send(cl, "x")
+	e.hear(cl)
+	if err := cl.SetPermissionMode(e.Context(), permission.ModePlan); err != nil {
+		e.Fatal(err)
+	}
+	e.send(cl, "y")
+	tr := e.hear(cl)
+	if !tr.toolResult(e, "toolu_2").IsError || c.n.Load() != 1 || tr.init(e).PermissionMode != "plan" {
+		e.Errorf("ran %d times, init has the mode %q", c.n.Load(), tr.init(e).PermissionMode)
+	}
+}
+
+func closeDuringATool(e *env) {
+	h, running, ended := blocking()
+	c := e.open(e.script(callX("toolu_1", `{}`)), e.toolbox(nil, h))
+	e.send(c, "x")
+	closed := make(chan error, 1)
+	go func() {
+		<-running
+		closed <- c.Close()
+	}()
+	var last error
+	for _, err := range c.Messages(e.Context()) {
+		last = err
+	}
+	if err := <-closed; err != nil {
+		e.Error(err)
+	}
+	<-ended
+	if !errors.Is(last, agent.ErrClosed) {
+		e.Errorf("the reader ended with %v", last)
+	}
+}
+
+func closeTwice(e *env) {
+	c := e.open(e.script(), nil)
+	done := make(chan error)
+	for range 3 {
+		go func() { done <- c.Close() }()
+	}
+	for range 3 {
+		if err := <-done; err != nil {
+			e.Error(err)
+		}
+	}
+	if err := c.Send(e.Context(), "x"); !errors.Is(err, agent.ErrClosed) {
+		e.Errorf("Send after Close: %v", err)
+	}
+}
+
+func errorResultDoesNotEndTheConversation(e *env) {
+	c := e.open(e.script(modeltest.Fail(400, "invalid_request_error", "no"), modeltest.Text("better")), nil)
+	e.send(c, "x")
+	if r := e.hear(c).result(e); !r.IsError {
+		e.Errorf("result %+v", r)
+	}
+	e.send(c, "y")
+	if r := e.hear(c).result(e); r.Result != "better" || r.IsError {
+		e.Errorf("result %+v", r)
+	}
+}

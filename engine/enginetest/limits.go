@@ -1,0 +1,54 @@
+package enginetest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/modeltest"
+)
+
+var limitBehaviours = []behaviour{
+	{"MaxTurns", maxTurns},
+	{"MaxTurnsIsEnough", maxTurnsIsEnough},
+	{"MaxBudget", maxBudget},
+}
+
+// D77 D80
+func maxTurns(e *env) {
+	o := e.toolbox(nil, echo)
+	o.MaxTurns = 2
+	tr := e.ask(e.script(callX("toolu_1", `{}`), callX("toolu_2", `{}`)), "x", o)
+	r := tr.result(e)
+	if r.Subtype != agent.SubtypeErrorMaxTurns || !r.IsError || r.TerminalReason != agent.ReasonMaxTurns || !errors.Is(tr.err, agent.ErrMaxTurns) {
+		e.Errorf("result %+v, then %v", r, tr.err)
+	}
+	if n := len(e.model.Requests()); n != 2 {
+		e.Errorf("the model was asked %d times, want 2", n)
+	}
+	if !strings.Contains(tr.err.Error(), "2") {
+		e.Errorf("the error does not say the limit: %v", tr.err)
+	}
+}
+
+func maxTurnsIsEnough(e *env) {
+	o := e.toolbox(nil, echo)
+	o.MaxTurns = 2
+	if _, r := e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("just so")), "x", o); r.Result != "just so" {
+		e.Errorf("result %+v", r)
+	}
+}
+
+func maxBudget(e *env) {
+	o := e.toolbox(nil, echo)
+	o.Model, o.MaxBudgetUSD = "claude-sonnet-4-5", 0.01
+	dear := modeltest.Usage{InputTokens: 10_000, OutputTokens: 1000}
+	tr := e.ask(e.script(modeltest.Say(callX("toolu_1", `{}`)).Usage(dear)), "x", o)
+	r := tr.result(e)
+	if r.Subtype != agent.SubtypeErrorMaxBudget || r.TerminalReason != agent.ReasonBudgetExhausted || !errors.Is(tr.err, agent.ErrMaxBudget) || r.TotalCostUSD < 0.04 {
+		e.Errorf("result %+v, then %v", r, tr.err)
+	}
+	if n := len(e.model.Requests()); n != 1 {
+		e.Errorf("the model was asked %d times, want 1", n)
+	}
+}
