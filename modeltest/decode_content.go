@@ -175,13 +175,11 @@ const (
 	toolNamePattern  = `^[a-zA-Z0-9_-]{1,128}$`
 )
 
-// isName says that s consists of one to limit letters and digits of ASCII and
-// the characters of extra.
+// isName says that s consists of one to limit letters, digits, _ and - of
+// ASCII, and the characters of extra.
 func isName(s, extra string, limit int) bool {
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(extra, c) >= 0:
-		default:
+		if !isNameByte(s[i]) && strings.IndexByte(extra, s[i]) < 0 {
 			return false
 		}
 	}
@@ -192,12 +190,12 @@ func isName(s, extra string, limit int) bool {
 func (d *decoder) blockRules(c *Content, p *path) {
 	switch c.Type {
 	case "tool_use":
-		if !isName(c.ID, "_-", math.MaxInt) {
+		if !isName(c.ID, "", math.MaxInt) {
 			d.fail(p.key("id"), "String should match pattern '%s'", toolUseIDPattern)
 		}
 		d.length(p, "name", c.Name, 200)
 	case "tool_result":
-		if !isName(c.ToolUseID, "_-", math.MaxInt) {
+		if !isName(c.ToolUseID, "", math.MaxInt) {
 			d.fail(p.key("tool_use_id"), "String should match pattern '%s'", toolUseIDPattern)
 		}
 		if c.IsError && slices.ContainsFunc(c.Content, func(b Content) bool { return b.Type != "text" }) {

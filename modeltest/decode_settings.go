@@ -173,16 +173,9 @@ func (d *decoder) besideThinking() {
 	d.optional("top_k", func(p *path, v json.RawMessage) {
 		d.fail(p, "`top_k` must be unset when thinking is enabled")
 	})
-	d.optional("tool_choice", func(p *path, v json.RawMessage) {
-		if kindOf(v) != '{' {
-			return
-		}
-		eachField(v, func(key string, v json.RawMessage) {
-			if t := string(v); key == "type" && (t == `"any"` || t == `"tool"`) {
-				d.fail(p, "Thinking may not be enabled when tool_choice forces tool use.")
-			}
-		})
-	})
+	if t := d.r.toolChoice(); t == "any" || t == "tool" {
+		d.fail(&path{name: "tool_choice"}, "Thinking may not be enabled when tool_choice forces tool use.")
+	}
 }
 
 func (d *decoder) outputConfig(p *path, v json.RawMessage) {

@@ -93,7 +93,7 @@ func (d *decoder) toolName(t *Tool, p *path, present bool) {
 		d.fail(p, "String should have at least 1 character")
 	case utf8.RuneCountInString(t.Name) > 128:
 		d.fail(p, "String should have at most 128 characters")
-	case !isName(t.Name, "_-", 128):
+	case !isName(t.Name, "", 128):
 		d.fail(p, "String should match pattern '%s'", toolNamePattern)
 	}
 }

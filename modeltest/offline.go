@@ -1,4 +1,285 @@
 package modeltest
 
-// Offline returns the offline model.
-func Offline() *Model { return NewModel(&Options{KeepRequests: -1}) }
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Offline returns the offline model: it thinks nothing, and does exactly what
+// the latest prompt says. Each
+//
+//	@mcp__server__tool {"argument": "value"}
+//
+// in it is a tool call. Calls on one line go out together, in one turn; lines are
+// successive turns. The name may be the end of a full name (tool, or
+// server__tool) if only one tool has that end. The object may span lines.
+//
+// Calls are numbered from 1 in the order of the prompt. In a string of an object,
+// the results of calls on earlier lines can be used:
+//
+//	{{1}}              the text of the first call's result
+//	{{1.shelf.0.id}}   a value in it, when the result is JSON; a string that is
+//	                   nothing but this becomes the value with its JSON type
+//	{{1.$}}            all of it as JSON
+//	\{{1}}             no reference, but the text {{1}} ("\\{{1}}" in JSON)
+//
+// A call that can't be made as it is written (an unknown tool, malformed JSON, a
+// reference that leads nowhere) is left out; the others are made. The final
+// answer reads the results back, says what was left out and why, and says that
+// no model made it. A prompt without calls is answered with how to write one.
+//
+// All it needs stands in the request, so that it serves any number of
+// conversations, of any number of prompts. Text that is sent beside tool results
+// adds to the prompt at work. It is as strict as any [Model]; it keeps no
+// requests.
+func Offline() *Model {
+	m := NewModel(&Options{KeepRequests: -1})
+	m.Add(Func(func(r *Request) Turn { return planOf(r).turn(m) }))
+	return m
+}
+
+// A plan is the latest prompt of a conversation, and how far it is done.
+type plan struct {
+	r     *Request
+	calls []*offlineCall
+	made  map[int]madeCall     // by number
+	ids   map[string]int       // the numbers by the ids of the calls
+	done  int                  // turns up to this one have been sent
+	names map[string][2]string // what tool has found
+}
+
+// A madeCall is a call that stands in the conversation.
+type madeCall struct {
+	use    Content
+	result *Content // nil: none yet
+}
+
+// planOf reads the conversation of a request.
+func planOf(r *Request) *plan {
+	p := &plan{r: r, made: map[int]madeCall{}, ids: map[string]int{}, names: map[string][2]string{}}
+	text, from := latestPrompt(r)
+	p.calls = parsePrompt(text, func(name string) bool { _, ok := r.Tool(name); return ok })
+	for _, m := range r.Messages[from:] {
+		for _, c := range m.Content {
+			switch c.Type {
+			case "tool_use":
+				p.madeBy(c)
+			case "tool_result":
+				p.resultOf(c)
+			}
+		}
+	}
+	return p
+}
+
+// latestPrompt is the text of the prompt that is at work and the index of its
+// first message. A prompt begins with the first user message after an answer
+// without tool calls, or after an interruption; what the user says before the
+// next such answer belongs to it.
+func latestPrompt(r *Request) (text string, from int) {
+	var b strings.Builder
+	over := true // the next user message begins a prompt
+	for i, m := range r.Messages {
+		switch m.Role {
+		case "assistant":
+			over = len(ofType(m.Content, "tool_use")) == 0
+		case "user":
+			if over {
+				b.Reset()
+				from, over = i, false
+			}
+			said := withoutReminders(joinTexts(m.Content))
+			if at := strings.LastIndex(said, interrupted); at >= 0 {
+				b.Reset()
+				from = i + 1
+				_, said, _ = strings.Cut(said[at:], "]")
+			}
+			if strings.TrimSpace(said) != "" {
+				b.WriteString(said)
+				b.WriteByte('\n')
+			}
+		}
+	}
+	return b.String(), min(from, len(r.Messages))
+}
+
+// interrupted is how the text begins that hosts leave where a user interrupted.
+const interrupted = "[Request interrupted by user"
+
+var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(</system-reminder>|$)`)
+
+// withoutReminders is what the user said, without what hosts put beside it.
+func withoutReminders(text string) string {
+	if !strings.Contains(text, "<system-reminder>") {
+		return text
+	}
+	return reminders.ReplaceAllString(text, "")
+}
+
+// madeBy notes a call that the conversation has. Its id ends in the number of
+// the call, unless somebody has rewritten it: then it is taken for the first
+// call that is still open.
+func (p *plan) madeBy(use Content) {
+	number := 0
+	if at := strings.LastIndex(use.ID, "_c"); at >= 0 {
+		number, _ = strconv.Atoi(use.ID[at+2:]) // 0, which is no call, if it is no number
+	}
+	if number < 1 || number > len(p.calls) {
+		open := slices.IndexFunc(p.calls, func(c *offlineCall) bool { _, made := p.made[c.number]; return c.wrong == "" && !made })
+		if open < 0 {
+			return
+		}
+		number = open + 1
+	}
+	p.made[number] = madeCall{use: use}
+	p.ids[use.ID] = number
+	p.done = max(p.done, p.calls[number-1].turn)
+}
+
+func (p *plan) resultOf(result Content) {
+	if n, ok := p.ids[result.ToolUseID]; ok {
+		p.made[n] = madeCall{use: p.made[n].use, result: &result}
+	}
+}
+
+// turn is the model's next turn: the calls of the next line that has some, or
+// the final answer.
+func (p *plan) turn(m *Model) Turn {
+	var parts []Part
+	for i, c := range p.calls {
+		if len(parts) > 0 && c.turn != p.calls[i-1].turn {
+			break
+		}
+		if c.turn <= p.done {
+			continue
+		}
+		if name, input, wrong := p.ready(c); wrong == "" {
+			parts = append(parts, ToolUseID(m.offlineID(p.r, c.number), name, input))
+		}
+	}
+	if len(parts) > 0 {
+		return Say(parts...)
+	}
+	return Text(p.answer())
+}
+
+// offlineID is an id for a call that tells its number.
+func (m *Model) offlineID(r *Request, number int) string {
+	for {
+		id := fmt.Sprintf("%s_c%d", m.nextID("toolu", &m.calls), number)
+		if !r.hasCall(id) {
+			return id
+		}
+	}
+}
+
+// ready is a call as it can be made now, or why it can't.
+func (p *plan) ready(c *offlineCall) (name string, input json.RawMessage, wrong string) {
+	if c.wrong != "" {
+		return "", nil, c.wrong
+	}
+	name, wrong = p.tool(c.name)
+	if wrong != "" {
+		return "", nil, wrong
+	}
+	input, wrong = refer(c.input, func(n int) (*Content, string) { return p.resultFor(c, n) })
+	return name, input, wrong
+}
+
+// resultFor is the result of call n as call c may use it.
+func (p *plan) resultFor(c *offlineCall, n int) (*Content, string) {
+	made, ok := p.made[n]
+	switch {
+	case n < 1 || n > len(p.calls):
+		return nil, fmt.Sprintf("there is no call %d", n)
+	case n == c.number:
+		return nil, fmt.Sprintf("call %d is this call itself", n)
+	case p.calls[n-1].turn == c.turn:
+		return nil, fmt.Sprintf("call %d is on the same line, where its result is not there yet", n)
+	case n > c.number:
+		return nil, fmt.Sprintf("call %d comes later", n)
+	case !ok || made.result == nil:
+		return nil, fmt.Sprintf("call %d was not made", n)
+	case made.result.IsError:
+		return nil, fmt.Sprintf("call %d failed", n)
+	}
+	return made.result, ""
+}
+
+// tool is the full name of the tool that a prompt calls so, or why there is none.
+func (p *plan) tool(written string) (full, wrong string) {
+	if f, ok := p.names[written]; ok {
+		return f[0], f[1]
+	}
+	full, wrong = p.findTool(written)
+	p.names[written] = [2]string{full, wrong}
+	return full, wrong
+}
+
+func (p *plan) findTool(written string) (full, wrong string) {
+	if p.r.toolChoice() == "none" {
+		return "", "the request forbids tool calls"
+	}
+	if _, ok := p.r.Tool(written); ok {
+		return written, ""
+	}
+	var ends []string
+	for _, name := range p.r.ToolNames() {
+		if strings.HasSuffix(name, "__"+written) {
+			ends = append(ends, name)
+		}
+	}
+	switch {
+	case len(ends) == 1:
+		return ends[0], ""
+	case len(ends) > 1:
+		return "", fmt.Sprintf("several tools have names that end so: %s", strings.Join(firstOfMany(ends, 20), ", "))
+	case p.announced(written):
+		return written, ""
+	}
+	return "", "there is no such tool"
+}
+
+// announced says that a full name stands in what the host tells the model: that
+// is how tools are named whose definitions are loaded when they are searched for.
+func (p *plan) announced(name string) bool {
+	if !strings.HasPrefix(name, "mcp__") {
+		return false
+	}
+	if hasWord(p.r.SystemText(), name) {
+		return true
+	}
+	for _, m := range p.r.Messages {
+		text := joinTexts(m.Content)
+		switch m.Role {
+		case "user":
+			text = strings.Join(reminders.FindAllString(text, -1), "\n")
+		case "assistant":
+			continue
+		}
+		if hasWord(text, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasWord says that word stands in text, and not as a part of a longer name.
+func hasWord(text, word string) bool {
+	for at := strings.Index(text, word); at >= 0; {
+		end := at + len(word)
+		if (at == 0 || !isNameByte(text[at-1])) && (end == len(text) || !isNameByte(text[end])) {
+			return true
+		}
+		next := strings.Index(text[end:], word)
+		if next < 0 {
+			return false
+		}
+		at = end + next
+	}
+	return false
+}

@@ -201,3 +201,16 @@ func ofType(blocks []Content, typ string) []Content {
 	}
 	return found
 }
+
+// toolChoice is the type of the tool_choice, empty if there is none.
+func (r *Request) toolChoice() string {
+	var typ string
+	if v := r.fields["tool_choice"]; v != nil && kindOf(v) == '{' {
+		eachField(v, func(key string, v json.RawMessage) {
+			if key == "type" && kindOf(v) == '"' {
+				typ = unquote(v)
+			}
+		})
+	}
+	return typ
+}

@@ -154,7 +154,7 @@ func (w *schemaWalk) properties(v json.RawMessage, at string) {
 		return
 	}
 	eachField(v, func(key string, v json.RawMessage) {
-		if w.bad == nil && !isName(key, "_.-", 64) {
+		if w.bad == nil && !isName(key, ".", 64) {
 			w.bad = &schemaVerdict{path: at, msg: fmt.Sprintf("%s (found %.100q)", badKeys, key)}
 		}
 		w.schema(v, at+"."+key)
