@@ -18,7 +18,8 @@ type Price struct {
 
 // PriceSource says where the built-in prices come from and of which day they are. They are an
 // estimate: batch, regional and agreed prices differ, and tools that the API runs itself cost extra.
-const PriceSource = "https://platform.claude.com/docs/en/about-claude/pricing, as of 2026-10-24"
+const PriceSource = "https://platform.claude.com/docs/en/about-claude/pricing, as of 2026-10-24, " +
+	"and what Claude Code 2.1.332 counts"
 
 // modelSpec is what is known of a model.
 type modelSpec struct {
@@ -31,6 +32,8 @@ const million = 1_000_000
 
 // modelSpecs are by the model ID without a date. Prices: see PriceSource.
 var modelSpecs = map[string]modelSpec{
+	"claude-fable-5-2":  {Price{Input: 8, Output: 40, CacheWrite5m: 10, CacheWrite1h: 16, CacheRead: 0.20}, million, 128_000},
+	"claude-mythos-5-2": {Price{Input: 8, Output: 40, CacheWrite5m: 10, CacheWrite1h: 16, CacheRead: 0.20}, million, 128_000},
 	"claude-fable-5-1":  {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 0.25}, million, 128_000},
 	"claude-mythos-5-1": {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 0.25}, million, 128_000},
 	"claude-fable-5":    {Price{Input: 10, Output: 50, CacheWrite5m: 12.5, CacheWrite1h: 20, CacheRead: 1}, million, 128_000},

@@ -310,8 +310,8 @@ func TestBackoff(t *testing.T) {
 func TestNamedTool(t *testing.T) {
 	for text, want := range map[string]int{
 		"tools.3.custom.input_schema: JSON schema is invalid": 3,
-		"tools.0: bad":  0,
-		"tools.12.name": 12,
+		"tools.0: bad":                                0,
+		"tools.12.name":                               12,
 		"messages.3.content.0.tools.1: no":            -1,
 		"something about tools":                       -1,
 		"In request: tools.7.name: must be a string":  7,

@@ -204,7 +204,7 @@ func (t *turn) assistant(r *response, b *block) *agent.Assistant {
 		Message: agent.APIMessage{
 			ID: r.id, Role: roleAssistant, Model: r.model, Content: agent.Content{b.message()}, Usage: r.usage,
 		},
-		Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+		RequestID: r.requestID, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	}
 }
 

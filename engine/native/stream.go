@@ -16,6 +16,7 @@ import (
 // A response is a message of the model's while it arrives.
 type response struct {
 	id, model    string
+	requestID    string
 	blocks       []*block
 	stop         string
 	stopSequence string
@@ -70,7 +71,7 @@ type sink struct {
 
 // readResponse reads a response until its end. On an error it returns what has arrived.
 func readResponse(raw *http.Response, s sink) (*response, error) {
-	r := &response{}
+	r := &response{requestID: raw.Header.Get("request-id")}
 	if mediaType, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); mediaType == "application/json" {
 		return r, r.readWhole(raw.Body, s)
 	}

@@ -115,7 +115,7 @@ func (t *table) add(tl *tool, o tableOptions) {
 		return
 	}
 	problem := func(format string, args ...any) {
-		t.problems = append(t.problems, agent.MCPServerError{Name: tl.Server, Message: fmt.Sprintf(format, args...)})
+		t.problems = append(t.problems, agent.MCPServerError{Name: tl.Server, Type: typeToolLeftOut, Message: fmt.Sprintf(format, args...)})
 	}
 	if why, ok := o.quarantined[tl.FullName]; ok {
 		problem("tool %q is left out: %s", tl.Name, why)
@@ -169,6 +169,9 @@ func serverOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatu
 	return nil, mcphost.ServerStatus{}, false
 }
 
+// typeToolLeftOut is the type of the errors of init that are about one tool.
+const typeToolLeftOut = "tool_left_out"
+
 // serverRows are the rows of the init message.
 func serverRows(status []mcphost.ServerStatus) []agent.MCPServer {
 	rows := make([]agent.MCPServer, len(status))
@@ -194,7 +197,7 @@ func rejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 	var errs []agent.MCPServerError
 	for _, s := range status {
 		for _, r := range s.Rejected {
-			errs = append(errs, agent.MCPServerError{Name: s.Name, Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
+			errs = append(errs, agent.MCPServerError{Name: s.Name, Type: typeToolLeftOut, Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
 		}
 	}
 	return errs
