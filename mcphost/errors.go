@@ -69,16 +69,29 @@ type ConnectError struct {
 	Err  error
 }
 
-// Error implements error.
+// Error implements error. It is one line: what failed and why, how long it took,
+// what the server said, what to do.
 func (e *ConnectError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "connecting to MCP server %q", e.Server)
 	if e.Phase == PhaseSession {
-		b.Reset()
 		fmt.Fprintf(&b, "MCP server %q", e.Server)
+	} else {
+		fmt.Fprintf(&b, "connecting to MCP server %q", e.Server)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if e.Elapsed >= time.Millisecond {
+		fmt.Fprintf(&b, " (after %v)", e.Elapsed.Round(time.Millisecond))
+	}
+	if e.Stderr != "" {
+		fmt.Fprintf(&b, "; stderr: %s", lastLines(e.Stderr, 5, bodyHead))
+	}
+	if len(e.NoiseHead) > 0 {
+		fmt.Fprintf(&b, "; stdout: %q", clip(e.NoiseHead[0], 200))
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "; %s", e.Hint)
 	}
 	return b.String()
 }

@@ -2,19 +2,36 @@ package mcphost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/tenon-sdk/tenon/mcpserver"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-var errTodo = errors.New("not implemented yet")
+// errNotStarted reports that [Host.Start] was not called.
+var errNotStarted = errors.New("mcphost: the host was not started")
 
 // A Host connects to MCP servers and keeps them connected. All methods are safe
 // for concurrent use. Its life ends with [Host.Close].
-type Host struct{ opts Options }
+type Host struct {
+	opts   Options
+	client *http.Client
+	stale  atomic.Bool // the catalogue must be built anew
+
+	done  chan struct{}  // closed by Close
+	wg    sync.WaitGroup // of watchers
+	setMu sync.Mutex     // held by SetServers
+
+	mu       sync.Mutex // guards the rest
+	start    context.Context
+	closed   bool
+	conns    map[string]*conn
+	catalog  *catalog
+	watchers map[*watcher]struct{}
+}
 
 // New returns a host for the servers of o. Nothing is started before
 // [Host.Start]. A faulty server configuration is not an error here: that server
@@ -24,55 +41,156 @@ func New(o *Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{opts: opts}, nil
+	h := &Host{
+		client:   newSharedClient(),
+		done:     make(chan struct{}),
+		conns:    map[string]*conn{},
+		watchers: map[*watcher]struct{}{},
+		catalog:  newCatalog(nil, opts.NameLimit),
+	}
+	servers := opts.Servers
+	opts.Servers = nil
+	h.opts = opts
+	for name, cfg := range servers {
+		if cfg == nil {
+			return nil, fmt.Errorf("mcphost: server %q has no configuration", name)
+		}
+		h.conns[name] = newConn(name, clone(cfg), h)
+	}
+	return h, nil
 }
 
 // Start begins connecting all servers and returns at once. The context's values
-// reach the requests made for that; its end stops the attempts that are under
+// reach the requests made for that; its end stops the first attempts that are under
 // way, but the host's life ends with Close. A second Start does nothing.
-func (h *Host) Start(ctx context.Context) {}
+func (h *Host) Start(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.start != nil || h.closed {
+		return
+	}
+	h.start = ctx
+	for _, c := range h.conns {
+		c.run(ctx)
+	}
+}
 
 // Ready waits until each of the named servers (none: every one) has left
 // pending for the first time or is known to connect on first use. It returns
 // ctx's error, [ErrUnknownServer] or [ErrClosed]; a server that failed is not an
 // error, see [Host.Status].
-func (h *Host) Ready(ctx context.Context, names ...string) error { return errTodo }
+func (h *Host) Ready(ctx context.Context, names ...string) error {
+	conns, err := h.named(names)
+	if err != nil {
+		return err
+	}
+	for _, c := range conns {
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+	if isClosed(h.done) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// named returns the servers with these names, or all of them, once the host is started.
+func (h *Host) named(names []string) ([]*conn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return nil, ErrClosed
+	case h.start == nil:
+		return nil, errNotStarted
+	case len(names) == 0:
+		return sortedConns(h.conns), nil
+	}
+	conns := make([]*conn, 0, len(names))
+	for _, name := range names {
+		c := h.conns[name]
+		if c == nil {
+			return nil, fmt.Errorf("%w: %q", ErrUnknownServer, name)
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+func (h *Host) conn(name string) (*conn, error) {
+	conns, err := h.named([]string{name})
+	if err != nil {
+		return nil, err
+	}
+	return conns[0], nil
+}
+
+func sortedConns(m map[string]*conn) []*conn {
+	conns := make([]*conn, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		conns = append(conns, m[name])
+	}
+	return conns
+}
 
 // Tools returns the tools of all connected servers, sorted by full name without
-// regard to case. The slice is the caller's, what the tools point to is not.
-func (h *Host) Tools() []Tool { return nil }
+// regard to case. The slice is the caller's, what the tools point to is not. A
+// server whose lost connection is being made again keeps its tools meanwhile.
+func (h *Host) Tools() []Tool { return slices.Clone(h.current().tools) }
 
 // Tool returns the tool with a full name.
-func (h *Host) Tool(full string) (Tool, bool) { return Tool{}, false }
-
-// Call calls a tool by its full name. See [Host.CallServer].
-func (h *Host) Call(ctx context.Context, full string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
-	return nil, errTodo
+func (h *Host) Tool(full string) (Tool, bool) {
+	if t := h.current().byFull[full]; t != nil {
+		return *t, true
+	}
+	return Tool{}, false
 }
 
-// CallServer calls a tool by the names that its server is configured under and
-// that it has there. A server still connecting is waited for.
-//
-// Whatever the tool answers is a result, its failures included. The error is a
-// *[CallError], ctx's error, [ErrUnknownTool], [ErrUnknownServer] or [ErrClosed].
-func (h *Host) CallServer(ctx context.Context, server, tool string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
-	return nil, errTodo
+// current returns the catalogue, built anew if anything changed since.
+func (h *Host) current() *catalog {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.stale.Swap(false) {
+		return h.catalog
+	}
+	servers := make([]listedServer, 0, len(h.conns))
+	for name, c := range h.conns {
+		c.mu.Lock()
+		if c.showsTools() {
+			servers = append(servers, listedServer{name, c.rec.list.tools})
+		}
+		c.mu.Unlock()
+	}
+	h.catalog = newCatalog(servers, h.opts.NameLimit)
+	for _, r := range h.catalog.rejected {
+		h.opts.Logger.Warn("tool left out", "server", r.Server, "tool", r.Name, "reason", r.Reason)
+	}
+	return h.catalog
 }
-
-// Status returns a snapshot of every server, sorted by name.
-func (h *Host) Status() []ServerStatus { return nil }
-
-// Watch returns a channel of events. It is closed when ctx ends or the host is
-// closed. A slow receiver gets the latest event of each server rather than all.
-func (h *Host) Watch(ctx context.Context) <-chan Event { return nil }
 
 // Reconnect makes one attempt to connect a server now, in any state, and
-// returns that attempt's error.
-func (h *Host) Reconnect(ctx context.Context, name string) error { return errTodo }
+// returns that attempt's error. A server that is switched off is switched on.
+func (h *Host) Reconnect(ctx context.Context, name string) error {
+	c, err := h.conn(name)
+	if err != nil {
+		return err
+	}
+	return c.command(ctx, evReconnect)
+}
 
 // SetEnabled switches a server off or on again. Switching on makes one attempt
 // to connect and returns its error.
-func (h *Host) SetEnabled(ctx context.Context, name string, on bool) error { return errTodo }
+func (h *Host) SetEnabled(ctx context.Context, name string, on bool) error {
+	c, err := h.conn(name)
+	if err != nil {
+		return err
+	}
+	if on {
+		return c.command(ctx, evEnable)
+	}
+	return c.command(ctx, evDisable)
+}
 
 // A SetResult says what [Host.SetServers] did.
 type SetResult struct {
@@ -83,72 +201,101 @@ type SetResult struct {
 
 // SetServers makes want the host's servers: it adds, removes and reconnects
 // what differs, leaves the others alone, and waits until those it touched have
-// left pending or ctx ends.
+// left pending or ctx ends, which is its error then.
 func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (SetResult, error) {
-	return SetResult{}, errTodo
+	for name, cfg := range want {
+		if cfg == nil {
+			return SetResult{}, fmt.Errorf("mcphost: server %q has no configuration", name)
+		}
+	}
+	h.setMu.Lock()
+	defer h.setMu.Unlock()
+	p, old, fresh, err := h.swap(want)
+	if err != nil {
+		return SetResult{}, err
+	}
+	var wg sync.WaitGroup
+	for _, c := range old {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+	for _, c := range fresh { // not before: two generations of a process may share files
+		c.run(h.startContext())
+	}
+	res := SetResult{Added: p.add, Removed: p.remove, Changed: p.change, Errors: map[string]error{}}
+	for _, c := range fresh {
+		if err := c.settle(ctx); err != nil {
+			return res, err
+		}
+		c.mu.Lock()
+		if c.rec.err != nil && c.state.phase != phaseReady {
+			res.Errors[c.name] = c.rec.err
+		}
+		c.mu.Unlock()
+	}
+	return res, nil
+}
+
+// swap puts the wanted servers in place and returns those that left and those
+// that came, which are to be started.
+func (h *Host) swap(want map[string]ServerConfig) (p plan, old, fresh []*conn, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return p, nil, nil, ErrClosed
+	case h.start == nil:
+		return p, nil, nil, errNotStarted
+	}
+	running := make(map[string]ServerConfig, len(h.conns))
+	for name, c := range h.conns {
+		running[name] = c.cfg
+	}
+	p = reconcile(running, want)
+	for _, name := range slices.Concat(p.remove, p.change) {
+		old = append(old, h.conns[name])
+		delete(h.conns, name)
+	}
+	for _, name := range slices.Concat(p.add, p.change) {
+		c := newConn(name, clone(want[name]), h)
+		h.conns[name] = c
+		fresh = append(fresh, c)
+	}
+	h.stale.Store(true)
+	return p, old, fresh, nil
+}
+
+func (h *Host) startContext() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return context.WithoutCancel(h.start)
 }
 
 // Close ends all connections and processes and waits for them: at most the
 // grace for polite children ([Options.CloseGrace], one and a half times) and
 // two seconds, however many servers there are. It may be called more than once
 // and from any goroutine.
-func (h *Host) Close() error { return nil }
-
-// A Resource is a resource of a server.
-type Resource struct {
-	Server string
-	*mcp.Resource
-}
-
-// A ResourceTemplate is a resource template of a server.
-type ResourceTemplate struct {
-	Server string
-	*mcp.ResourceTemplate
-}
-
-// A Prompt is a prompt of a server.
-type Prompt struct {
-	Server string
-	*mcp.Prompt
-}
-
-// Resources lists the resources of a server, or of all connected ones if server is empty.
-func (h *Host) Resources(ctx context.Context, server string) ([]Resource, error) { return nil, errTodo }
-
-// ResourceTemplates lists the resource templates of a server, or of all connected ones if server is empty.
-func (h *Host) ResourceTemplates(ctx context.Context, server string) ([]ResourceTemplate, error) {
-	return nil, errTodo
-}
-
-// ReadResource reads a resource of a server.
-func (h *Host) ReadResource(ctx context.Context, server, uri string) (*mcp.ReadResourceResult, error) {
-	return nil, errTodo
-}
-
-// Subscribe asks for notice of changes of a resource; see [Options.OnResourceUpdated].
-func (h *Host) Subscribe(ctx context.Context, server, uri string) error { return errTodo }
-
-// Unsubscribe ends what Subscribe began.
-func (h *Host) Unsubscribe(ctx context.Context, server, uri string) error { return errTodo }
-
-// Prompts lists the prompts of a server, or of all connected ones if server is empty.
-func (h *Host) Prompts(ctx context.Context, server string) ([]Prompt, error) { return nil, errTodo }
-
-// GetPrompt gets a prompt of a server.
-func (h *Host) GetPrompt(ctx context.Context, server, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	return nil, errTodo
-}
-
-// Complete asks a server to complete an argument.
-func (h *Host) Complete(ctx context.Context, server string, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	return nil, errTodo
-}
-
-// SetLogLevel sets the least severe level of log messages that a server sends.
-func (h *Host) SetLogLevel(ctx context.Context, server string, level mcp.LoggingLevel) error {
-	return errTodo
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.done)
+	}
+	conns := sortedConns(h.conns)
+	h.stale.Store(true)
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, c := range conns {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+	h.wg.Wait()
+	h.client.CloseIdleConnections()
+	return nil
 }
 
 // WaitFirstTurn waits as long as the first turn of a run should, see [WaitInput].
 // It returns a *[NotReadyError] when a required server is not connected then.
-func (h *Host) WaitFirstTurn(ctx context.Context, in WaitInput) error { return errTodo }
+func (h *Host) WaitFirstTurn(ctx context.Context, in WaitInput) error {
+	return h.Ready(ctx)
+}

@@ -1,6 +1,8 @@
 package mcphost
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -90,4 +92,91 @@ type Event struct {
 	Err error
 	// Time is when it happened.
 	Time time.Time
+}
+
+// Status returns a snapshot of every server, sorted by name.
+func (h *Host) Status() []ServerStatus {
+	cat := h.current()
+	h.mu.Lock()
+	conns := sortedConns(h.conns)
+	h.mu.Unlock()
+	all := make([]ServerStatus, 0, len(conns))
+	for _, c := range conns {
+		all = append(all, c.status(cat))
+	}
+	return all
+}
+
+// ServerStatus returns the snapshot of one server.
+func (h *Host) ServerStatus(name string) (ServerStatus, bool) {
+	cat := h.current()
+	h.mu.Lock()
+	c := h.conns[name]
+	h.mu.Unlock()
+	if c == nil {
+		return ServerStatus{}, false
+	}
+	return c.status(cat), true
+}
+
+func (c *conn) status(cat *catalog) ServerStatus {
+	common, lim := c.cfg.common(), &c.dialer.limits
+	s := ServerStatus{
+		Name: c.name, Transport: c.cfg.transport(), Scope: common.Scope, Source: common.Source,
+		ConnectTimeout: lim.connect, CallTimeout: lim.call, IdleTimeout: lim.idle, MaxMessageBytes: lim.message,
+	}
+	switch cfg := c.cfg.(type) {
+	case HTTP:
+		s.URL = safeRawURL(cfg.URL)
+	case SSE:
+		s.URL = safeRawURL(cfg.URL)
+	}
+	c.mu.Lock()
+	rec, state, shows := c.rec, c.state, c.showsTools()
+	c.mu.Unlock()
+	s.Status, s.Err, s.Attempt = state.status(), rec.err, state.attempt
+	if rec.err != nil {
+		s.Error = rec.err.Error()
+	}
+	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
+	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities
+	if c.cfg.transport() == TransportSDK {
+		s.CallTimeout, s.MaxMessageBytes = rec.info.callTimeout, 0
+	}
+	s.Since, s.LastOK, s.LastError = rec.since, rec.lastOK, rec.lastBad
+	s.ConnectTime, s.NextAttempt, s.Cached = rec.took, rec.nextTry, rec.cached
+	s.Rejected = slices.Clone(rec.list.rejected)
+	if shows {
+		for i := range cat.tools {
+			if cat.tools[i].Server == c.name {
+				s.Tools = append(s.Tools, cat.tools[i])
+			}
+		}
+		s.ToolCount = len(s.Tools)
+		for _, r := range cat.rejected {
+			if r.Server == c.name {
+				s.Rejected = append(s.Rejected, r)
+			}
+		}
+	}
+	c.diagnose(&s, &rec)
+	return s
+}
+
+// diagnose adds what the process and the wire say, of now or of the last
+// connection.
+func (c *conn) diagnose(s *ServerStatus, rec *record) {
+	diag := rec.diag
+	if rec.link != nil {
+		diag = rec.link.diagnostics()
+		s.PID = diag.pid
+	}
+	s.Stderr, s.Noise, s.NoiseHead = diag.stderr, diag.noise, diag.noiseHead
+	var ce *ConnectError
+	if errors.As(rec.err, &ce) && rec.link == nil && (ce.Stderr != "" || len(ce.NoiseHead) > 0) {
+		s.Stderr, s.NoiseHead = ce.Stderr, ce.NoiseHead
+		s.Noise = max(s.Noise, len(ce.NoiseHead))
+	}
+	s.Stderr = c.dialer.mask.hide(s.Stderr)
+	s.NoiseHead = c.dialer.mask.args(s.NoiseHead)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // A Tool is a tool of a connected server. It must not be modified.
@@ -30,6 +32,8 @@ type Tool struct {
 	MaxResultSize int
 	// SearchHint is text that a tool search looks at, too.
 	SearchHint string
+
+	headerParams []mcpserver.HeaderParam // arguments that go into HTTP headers, too
 }
 
 // CallOptions are options of one call. Nil means the defaults.

@@ -1,0 +1,324 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// metaToolUseID is the key of _meta under which servers find the model's id of a call.
+const metaToolUseID = "claudecode/toolUseId"
+
+// maxRounds is how often one call may ask for input.
+const maxRounds = 10
+
+// Call calls a tool by its full name. See [Host.CallServer].
+func (h *Host) Call(ctx context.Context, full string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
+	t, ok := h.Tool(full)
+	if !ok {
+		if err := h.awaitOwner(ctx, full); err != nil {
+			return nil, err
+		}
+		if t, ok = h.Tool(full); !ok {
+			return nil, h.unknown(full)
+		}
+	}
+	return h.CallServer(ctx, t.Server, t.Name, args, o)
+}
+
+// awaitOwner waits for the servers that may yet bring a tool of this name.
+func (h *Host) awaitOwner(ctx context.Context, full string) error {
+	conns, err := h.named(nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range conns {
+		if !strings.HasPrefix(full, toolname.Server(c.name)+toolname.Separator) {
+			continue
+		}
+		err := c.await(ctx, func() bool { return !c.state.trying() && c.state.phase != phaseIdle })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknown is the error for a name that no connected server has: that of the
+// server that had it, or would have had it by its name, if that is not connected.
+func (h *Host) unknown(full string) error {
+	conns, err := h.named(nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range conns {
+		if !strings.HasPrefix(full, toolname.Server(c.name)+toolname.Separator) {
+			continue
+		}
+		c.mu.Lock()
+		down := c.state.phase != phaseReady
+		err, phase := c.rec.err, c.state.phase
+		c.mu.Unlock()
+		if phase == phaseDisabled {
+			err = ErrDisabled
+		}
+		if down && err != nil {
+			tool := strings.TrimPrefix(full, toolname.Server(c.name)+toolname.Separator)
+			return &CallError{Server: c.name, Tool: tool, Err: err}
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrUnknownTool, full)
+}
+
+// CallServer calls a tool by the names that its server is configured under and
+// that it has there. A server still connecting is waited for, however long its
+// limits let it try; the limits of the call count from then on.
+//
+// Whatever the tool answers is a result, its failures included. The error is a
+// *[CallError], ctx's error, [ErrUnknownTool], [ErrUnknownServer] or [ErrClosed].
+//
+// A call whose connection broke is made once more on the new one if that is
+// safe: if it did not reach the tool, or the tool says that it is read-only or
+// idempotent.
+func (h *Host) CallServer(ctx context.Context, server, tool string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
+	c, err := h.conn(server)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = &CallOptions{}
+	}
+	if len(args) == 0 || isNull(args) {
+		args = json.RawMessage("{}")
+	}
+	for try := 0; ; try++ {
+		res, sent, t, err := h.tryCall(ctx, c, tool, args, o)
+		if err == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) {
+			return nil, err
+		}
+		if try == 0 && t != nil && mayRepeat(err, sent, t) {
+			c.log.Info("call is made again on a new connection", "tool", tool, "reason", err)
+			continue
+		}
+		return nil, callError(server, tool, sent, c.dialer.mask.wrap(err))
+	}
+}
+
+// mayRepeat says whether a failed call may be made again.
+func mayRepeat(err error, sent bool, t *Tool) bool {
+	if errors.Is(err, errSessionLost) && !sent {
+		return true // refused before it was processed
+	}
+	return errors.Is(err, ErrConnectionLost) && (!sent || t.ReadOnly || t.Idempotent)
+}
+
+func callError(server, tool string, sent bool, err error) *CallError {
+	e := &CallError{Server: server, Tool: tool, Sent: sent, Err: err}
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) {
+		e.Code = rpc.Code
+	}
+	return e
+}
+
+// tryCall makes one attempt at a call. The tool is nil if the server was not to
+// be had.
+func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawMessage, o *CallOptions) (res *mcpserver.Result, sent bool, t *Tool, err error) {
+	l, err := c.acquire(ctx)
+	if err != nil {
+		return nil, false, nil, err
+	}
+	defer func() { c.release(l, err == nil) }()
+	c.mu.Lock()
+	t = c.rec.byName[name]
+	c.mu.Unlock()
+	if t == nil {
+		return nil, false, nil, fmt.Errorf("%w: %q on server %q", ErrUnknownTool, name, c.name)
+	}
+	ctx, clock := c.clock(ctx, l, t, o)
+	defer clock.stop()
+	feed := newFeed(o.OnProgress)
+	defer feed.finish(ctx)
+	call := linkCall{tool: t, args: args, meta: callMeta(o), headers: paramHeaders(t.headerParams, args), sent: &sent}
+	maps.Copy(orEmpty(&call.headers, o.Headers), o.Headers)
+	if o.OnProgress != nil || clock.idle > 0 || c.cfg.transport() != TransportSDK {
+		call.onProgress = func(p Progress) { clock.progress(); feed.put(p) }
+	}
+	res, err = h.rounds(ctx, c, l, call)
+	if err != nil && clock.cause() != nil {
+		err = clock.cause()
+	}
+	return res, sent, t, err
+}
+
+// orEmpty makes the map if there is something to put into it.
+func orEmpty(m *map[string]string, more map[string]string) map[string]string {
+	if *m == nil && len(more) > 0 {
+		*m = map[string]string{}
+	}
+	return *m
+}
+
+func callMeta(o *CallOptions) mcp.Meta {
+	if o.ToolUseID == "" && len(o.Meta) == 0 {
+		return nil
+	}
+	meta := maps.Clone(o.Meta)
+	if meta == nil {
+		meta = mcp.Meta{}
+	}
+	if o.ToolUseID != "" {
+		meta[metaToolUseID] = o.ToolUseID
+	}
+	return meta
+}
+
+// rounds makes a call and answers the server's questions until it has the result.
+func (h *Host) rounds(ctx context.Context, c *conn, l *liveLink, call linkCall) (*mcpserver.Result, error) {
+	for range maxRounds {
+		res, err := l.call(ctx, call)
+		if err != nil || len(res.InputRequests) == 0 {
+			return res, err
+		}
+		if call.answers, err = c.dialer.answerInput(ctx, res.InputRequests); err != nil {
+			return nil, err
+		}
+		call.state = res.RequestState
+	}
+	return nil, fmt.Errorf("the server asked for input more than %d times", maxRounds)
+}
+
+// A callClock holds the limits of one call.
+type callClock struct {
+	idle   time.Duration
+	timer  *time.Timer // of the idle limit; nil without one
+	cancel context.CancelCauseFunc
+	ctx    context.Context
+	end    context.CancelFunc
+}
+
+// clock starts the limits of a call: the hard one, and the one that progress
+// resets.
+func (c *conn) clock(ctx context.Context, l *liveLink, t *Tool, o *CallOptions) (context.Context, *callClock) {
+	lim := &c.dialer.limits
+	hard := lim.forCall(t.Name, o.Timeout)
+	if c.cfg.transport() == TransportSDK && o.Timeout == 0 && lim.tools[t.Name] == 0 {
+		hard = 0 // the server applies its own, the host's wish included
+	}
+	k := &callClock{idle: lim.idle}
+	ctx, k.cancel = context.WithCancelCause(ctx)
+	k.end = func() { k.cancel(nil) }
+	if hard > 0 {
+		inner, stop := context.WithTimeoutCause(ctx, hard, fmt.Errorf("%w after %v", ErrTimeout, hard))
+		outer := k.end
+		ctx, k.end = inner, func() { stop(); outer() }
+	}
+	if k.idle > 0 {
+		k.timer = time.AfterFunc(k.idle, func() { k.cancel(fmt.Errorf("%w: no progress for %v", ErrTimeout, k.idle)) })
+	}
+	k.ctx = ctx
+	return ctx, k
+}
+
+// progress takes a sign of life.
+func (k *callClock) progress() {
+	if k.timer != nil {
+		k.timer.Reset(k.idle)
+	}
+}
+
+func (k *callClock) stop() {
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	k.end()
+}
+
+// cause is the limit that ended the call, nil if none did.
+func (k *callClock) cause() error {
+	if err := context.Cause(k.ctx); errors.Is(err, ErrTimeout) {
+		return err
+	}
+	return nil
+}
+
+// feedSize is how many reports of progress may wait for a slow receiver; beyond
+// that the oldest are dropped.
+const feedSize = 64
+
+// A feed passes progress on without holding up the connection that brings it.
+type feed struct {
+	to   func(Progress)
+	done chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	ch     chan Progress
+}
+
+// newFeed starts a feed; nil if nobody listens.
+func newFeed(to func(Progress)) *feed {
+	if to == nil {
+		return nil
+	}
+	f := &feed{to: to, done: make(chan struct{}), ch: make(chan Progress, feedSize)}
+	go func() { // ends with finish
+		defer close(f.done)
+		for p := range f.ch {
+			f.to(p)
+		}
+	}()
+	return f
+}
+
+func (f *feed) put(p Progress) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	select {
+	case f.ch <- p:
+	default:
+		select {
+		case <-f.ch:
+		default: // the receiver was quicker
+		}
+		f.ch <- p // never blocks: there is room, and only put fills it
+	}
+}
+
+// finish waits until what was put has been received, or ctx ends.
+func (f *feed) finish(ctx context.Context) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	f.closed = true
+	close(f.ch)
+	f.mu.Unlock()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,633 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+const (
+	// stableAfter is how long a connection must live to count as proven; a
+	// successful call proves it, too.
+	stableAfter = 10 * time.Second
+	// relistPause gathers the notices of a burst of list changes.
+	relistPause = 50 * time.Millisecond
+	// useHold is the pause after a call's attempt to revive a failed server,
+	// doubled each time up to useHoldMax.
+	useHold    = 10 * time.Second
+	useHoldMax = time.Minute
+)
+
+// A conn is one configured server: the goroutine that owns its connection, and
+// the record that status, tools and calls read.
+type conn struct {
+	name   string
+	cfg    ServerConfig
+	dialer *dialer
+	log    *slog.Logger
+	remote bool // HTTP or SSE
+	notify func(Event)
+
+	quit   chan struct{} // closed by close
+	wg     sync.WaitGroup
+	cmds   chan command
+	use    chan struct{} // a call needs the server; holds one
+	relist chan struct{} // the server's tools changed; holds one
+
+	mu      sync.Mutex // guards the rest
+	started bool
+	closing bool
+	state   state
+	rec     record
+	changed chan struct{} // closed and replaced at each change of state or record
+}
+
+// A record is all that is known of a server.
+type record struct {
+	link     *liveLink // non-nil in phaseReady alone
+	info     linkInfo
+	list     toolList
+	byName   map[string]*Tool // of list.tools
+	err      error            // why it is not connected, or not wholly
+	diag     diagnostics      // of the last connection, once it is gone
+	cached   bool             // list comes from the cache
+	since    time.Time        // of the shown status
+	lastOK   time.Time
+	lastBad  time.Time
+	upSince  time.Time // of the connection
+	proven   bool      // the connection served a call
+	took     time.Duration
+	nextTry  time.Time
+	holdTill time.Time // no call may try to revive the server before
+	hold     time.Duration
+	settled  bool // it left pending once
+}
+
+// A liveLink is a link with the number of those who use it.
+type liveLink struct {
+	link
+	users   int
+	retired bool
+	idle    chan struct{} // closed when retired and unused
+}
+
+// A command asks the owning goroutine for something.
+type command struct {
+	ev    event
+	reply chan error // gets the outcome of the attempt that it leads to; holds one
+}
+
+func newConn(name string, cfg ServerConfig, h *Host) *conn {
+	c := &conn{
+		name: name, cfg: cfg, quit: make(chan struct{}),
+		log:     h.opts.Logger.With("server", name),
+		remote:  cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
+		notify:  h.publish,
+		cmds:    make(chan command),
+		use:     make(chan struct{}, 1),
+		relist:  make(chan struct{}, 1),
+		changed: make(chan struct{}),
+	}
+	c.rec.since = time.Now()
+	c.dialer = &dialer{
+		name: name, cfg: cfg, opts: &h.opts, log: c.log, shared: h.client,
+		mask: newMasker(cfg), limits: h.opts.limitsFor(cfg.common()),
+		handle: h.handlersFor(name, c),
+	}
+	if cfg.common().Disabled {
+		c.state.phase = phaseDisabled
+		c.rec.settled = true
+	}
+	return c
+}
+
+// run starts the owning goroutine, unless the conn is closed. The values of
+// start go with all that the conn does, its end stops the first attempts.
+func (c *conn) run(start context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing || c.started {
+		return
+	}
+	c.started = true
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(start))
+	c.wg.Go(func() {
+		<-c.quit
+		cancel(ErrClosed)
+	})
+	c.wg.Go(func() {
+		o := &owner{conn: c, ctx: ctx, start: start, results: make(chan dialed), listed: make(chan listing)}
+		o.loop()
+	})
+}
+
+// close ends the conn and waits until all of it is gone. It may be called more
+// than once.
+func (c *conn) close() {
+	c.mu.Lock()
+	if !c.closing {
+		c.closing = true
+		close(c.quit)
+		if !c.started {
+			c.state = state{phase: phaseClosed}
+			c.broadcast()
+		}
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// toolsChanged takes the server's notice; it does not block.
+func (c *conn) toolsChanged() {
+	select {
+	case c.relist <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// command sends a command and waits for the outcome of its attempt.
+func (c *conn) command(ctx context.Context, ev event) error {
+	cmd := command{ev: ev, reply: make(chan error, 1)}
+	select {
+	case c.cmds <- cmd:
+	case <-c.quit:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-cmd.reply:
+		return err
+	case <-c.quit:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// broadcast wakes those who wait for a change. c.mu is held.
+func (c *conn) broadcast() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// acquire returns the link for one use, which release ends. It waits for a
+// server that is connecting, and makes one attempt at one that is not connected
+// but could be.
+func (c *conn) acquire(ctx context.Context) (*liveLink, error) {
+	waited := false
+	for {
+		c.mu.Lock()
+		l, changed, err := c.tryAcquire(waited)
+		c.mu.Unlock()
+		if l != nil || err != nil {
+			return l, err
+		}
+		waited = true
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryAcquire returns the link, an error, or the channel to wait on. c.mu is held.
+func (c *conn) tryAcquire(waited bool) (*liveLink, <-chan struct{}, error) {
+	switch c.state.phase {
+	case phaseReady:
+		if l := c.rec.link; !isClosed(l.done()) && !isClosed(l.lost()) {
+			l.users++
+			return l, nil, nil
+		}
+	case phaseClosed:
+		return nil, nil, ErrClosed
+	case phaseDisabled:
+		return nil, nil, ErrDisabled
+	case phaseFailed, phaseNeedsAuth:
+		if waited || time.Now().Before(c.rec.holdTill) {
+			return nil, nil, c.rec.err
+		}
+		c.rec.hold = min(max(2*c.rec.hold, useHold), useHoldMax)
+		c.rec.holdTill = time.Now().Add(c.rec.hold)
+		c.wantUse()
+	case phaseLazy:
+		c.wantUse()
+	}
+	return nil, c.changed, nil
+}
+
+func (c *conn) wantUse() {
+	select {
+	case c.use <- struct{}{}:
+	default: // somebody asked already
+	}
+}
+
+// release ends a use. ok reports that the server answered.
+func (c *conn) release(l *liveLink, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.users--; l.users == 0 && l.retired {
+		close(l.idle)
+	}
+	if ok {
+		c.rec.lastOK = time.Now()
+		c.rec.proven = c.rec.proven || c.rec.link == l
+	}
+}
+
+// settle waits until the server has left pending once, or is known to connect
+// on first use.
+func (c *conn) settle(ctx context.Context) error {
+	return c.await(ctx, func() bool { return c.rec.settled || c.state.phase == phaseLazy || c.state.phase == phaseClosed })
+}
+
+// await waits until cond holds. cond is called with c.mu held.
+func (c *conn) await(ctx context.Context, cond func() bool) error {
+	for {
+		c.mu.Lock()
+		ok, changed := cond(), c.changed
+		c.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// An owner is the goroutine that owns a conn's connection. Its fields are its own.
+type owner struct {
+	*conn
+	ctx   context.Context // of the conn's life; ends with close
+	start context.Context // bounds the first attempts
+
+	results chan dialed
+	listed  chan listing
+	dialing *dialing // the attempt under way
+	waiters []chan error
+	timer   *time.Timer // nil when none is set
+	pause   *time.Timer // before listing anew
+	listing bool
+}
+
+// A dialing is an attempt under way, a dialed its outcome.
+type dialing struct {
+	began  time.Time
+	cancel context.CancelFunc
+}
+
+type dialed struct {
+	of   *dialing
+	link link
+	list toolList
+	err  error
+}
+
+type listing struct {
+	of   *liveLink
+	list toolList
+	err  error
+}
+
+func (o *owner) loop() {
+	o.apply(evStart, facts{lazy: o.rec.cached}, nil)
+	for o.turn() {
+	}
+	o.answer(ErrClosed)
+	o.apply(evClose, facts{}, ErrClosed)
+}
+
+// turn handles one event. It reports false at the end of the conn's life.
+func (o *owner) turn() bool {
+	var done, lost, relist <-chan struct{}
+	if l := o.rec.link; l != nil {
+		done, lost = l.done(), l.lost()
+		if o.pause == nil && !o.listing {
+			relist = o.relist
+		}
+	}
+	select {
+	case <-o.ctx.Done():
+		return false
+	case cmd := <-o.cmds:
+		o.command(cmd)
+	case <-o.use:
+		o.apply(evUse, facts{}, nil)
+	case <-due(o.timer):
+		o.timer = nil
+		o.apply(evTimer, facts{remote: o.remote}, nil)
+	case d := <-o.results:
+		o.dialed(d)
+	case <-done:
+		l := o.rec.link
+		o.lost(o.dialer.fault(o.ctx, PhaseSession, l.err(), l.link))
+	case <-lost:
+		o.lost(o.dialer.fault(o.ctx, PhaseSession, errSessionLost, nil))
+	case <-relist:
+		o.pause = time.NewTimer(relistPause)
+	case <-due(o.pause):
+		o.pause = nil
+		o.listAnew()
+	case l := <-o.listed:
+		o.relisted(l)
+	}
+	return true
+}
+
+func due(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
+}
+
+func (o *owner) command(cmd command) {
+	if cmd.ev != evDisable {
+		o.waiters = append(o.waiters, cmd.reply)
+	}
+	if cmd.ev == evReconnect && o.dialing != nil && o.state.round != roundAgain {
+		return // an attempt is under way: its outcome is the answer
+	}
+	before := o.state.phase
+	o.apply(cmd.ev, facts{remote: o.remote}, nil)
+	if cmd.ev == evEnable && before != phaseDisabled && o.dialing == nil {
+		o.answer(o.rec.err) // it was on
+	}
+	if cmd.ev == evDisable {
+		o.answer(ErrDisabled)
+		cmd.reply <- nil
+	}
+}
+
+// answer tells those who asked for an attempt how it went.
+func (o *owner) answer(err error) {
+	for _, w := range o.waiters {
+		w <- err // never blocks: the channel holds the one reply
+	}
+	o.waiters = nil
+}
+
+func (o *owner) lost(err *ConnectError) {
+	o.mu.Lock()
+	proven := o.rec.proven
+	o.mu.Unlock()
+	stable := proven || time.Since(o.rec.upSince) >= stableAfter || errors.Is(err, errSessionLost)
+	o.apply(evLost, facts{remote: o.remote, stable: stable}, err)
+}
+
+// apply is the only one that moves the state.
+func (o *owner) apply(ev event, f facts, err error) {
+	n, act, nerr := next(o.state, ev, f)
+	if nerr != nil {
+		o.log.Error("event refused", "error", nerr)
+		return
+	}
+	if ev == evUse && n == o.state {
+		return
+	}
+	if act.stopDial && o.dialing != nil {
+		o.dialing.cancel()
+		o.dialing = nil
+	}
+	o.stopTimer()
+	var delay time.Duration
+	if act.timer > 0 {
+		delay = act.timer + rand.N(act.timer/4+1)
+		o.timer = time.NewTimer(delay)
+	}
+	o.record(n, act, err, delay)
+	if act.dial {
+		o.dial()
+	}
+}
+
+func (o *owner) stopTimer() {
+	if o.timer != nil {
+		o.timer.Stop()
+		o.timer = nil
+	}
+}
+
+// record writes the new state down and tells about it.
+func (o *owner) record(n state, act action, err error, delay time.Duration) {
+	now := time.Now()
+	o.mu.Lock()
+	before := o.state.status()
+	hadTools := o.showsTools()
+	o.state = n
+	if act.dropLink && o.rec.link != nil {
+		o.drop(errors.Is(err, errSessionLost))
+	}
+	if err != nil {
+		o.rec.err, o.rec.lastBad = err, now
+	} else if n.phase == phaseReady || n.phase == phaseDisabled {
+		o.rec.err = o.rec.list.problem
+	}
+	o.rec.nextTry = time.Time{}
+	if delay > 0 {
+		o.rec.nextTry = now.Add(delay)
+	}
+	after := n.status()
+	if before != after {
+		o.rec.since = now
+	}
+	if after != StatusPending {
+		o.rec.settled = true
+	}
+	tools := o.showsTools() != hadTools || n.phase == phaseReady
+	o.broadcast()
+	o.mu.Unlock()
+	if before != after || tools || err != nil {
+		o.notify(Event{Server: o.name, Status: after, Tools: tools, Err: err, Time: now})
+	}
+}
+
+// showsTools reports whether the catalogue has the server's tools: while it is
+// connected, while its lost connection is being made again, and while they come
+// from the cache. c.mu is held.
+func (c *conn) showsTools() bool {
+	switch c.state.phase {
+	case phaseReady, phaseLazy:
+		return true
+	case phaseConnecting, phaseBackoff:
+		return c.state.round == roundRecovery || c.state.round == roundManual && c.rec.byName != nil || c.rec.cached
+	}
+	return false
+}
+
+// drop closes the link, at once or, if calls on it may still be answered, when
+// they are done. c.mu is held.
+func (o *owner) drop(gently bool) {
+	l := o.rec.link
+	o.rec.link = nil
+	o.rec.diag = l.diagnostics()
+	l.retired, l.idle = true, make(chan struct{})
+	if l.users == 0 {
+		close(l.idle)
+	}
+	o.wg.Go(func() {
+		if gently {
+			select {
+			case <-l.idle:
+			case <-l.done():
+			case <-o.ctx.Done():
+			}
+		}
+		if err := l.close(); err != nil {
+			o.log.Warn("closing the connection", "error", err)
+		}
+	})
+}
+
+// dial begins an attempt.
+func (o *owner) dial() {
+	ctx, cancel := context.WithCancel(o.ctx)
+	d := &dialing{began: time.Now(), cancel: cancel}
+	stop := func() bool { return true }
+	if o.state.round == roundInitial && o.start.Err() == nil {
+		stop = context.AfterFunc(o.start, cancel)
+	}
+	o.dialing = d
+	o.wg.Go(func() {
+		defer cancel()
+		defer stop()
+		l, list, err := o.dialer.dial(ctx)
+		select {
+		case o.results <- dialed{d, l, list, err}:
+		case <-ctx.Done():
+			if l != nil {
+				_ = l.close() // nobody wants it any more
+			}
+			if err == nil {
+				err = o.dialer.fault(ctx, PhaseInitialize, ctx.Err(), nil)
+			}
+			select {
+			case o.results <- dialed{of: d, err: err}:
+			case <-o.ctx.Done():
+			}
+		}
+	})
+}
+
+func (o *owner) dialed(d dialed) {
+	if d.of != o.dialing {
+		if d.link != nil { // of an attempt that was called off
+			o.wg.Go(func() { _ = d.link.close() })
+		}
+		return
+	}
+	o.dialing = nil
+	if d.err != nil {
+		f := facts{remote: o.remote}
+		var ce *ConnectError
+		if errors.As(d.err, &ce) {
+			f.transient, f.needsAuth = ce.Transient, ce.NeedsAuth
+		}
+		if o.state.round == roundInitial && o.start.Err() != nil {
+			f.transient = false // whoever started the host has given up waiting
+		}
+		o.apply(evFailed, f, d.err)
+		if !o.state.trying() {
+			o.answer(d.err)
+		}
+		return
+	}
+	o.mu.Lock()
+	o.rec.link = &liveLink{link: d.link}
+	o.rec.info = d.link.info()
+	o.setList(d.list)
+	now := time.Now()
+	o.rec.upSince, o.rec.lastOK, o.rec.took = now, now, now.Sub(d.of.began)
+	o.rec.proven, o.rec.hold, o.rec.holdTill = false, 0, time.Time{}
+	o.mu.Unlock()
+	o.apply(evConnected, facts{}, nil)
+	o.answer(nil)
+}
+
+// setList swaps the tool list. c.mu is held.
+func (c *conn) setList(list toolList) {
+	for i := range list.tools {
+		c.finish(&list.tools[i])
+	}
+	c.rec.list, c.rec.cached = list, false
+	c.rec.byName = make(map[string]*Tool, len(list.tools))
+	for i := range list.tools {
+		c.rec.byName[list.tools[i].Name] = &list.tools[i]
+	}
+}
+
+// finish sets what the configuration decides of a tool.
+func (c *conn) finish(t *Tool) {
+	t.AlwaysLoad = c.cfg.common().AlwaysLoad
+	if own, ok := t.Meta["anthropic/alwaysLoad"].(bool); ok {
+		t.AlwaysLoad = own
+	}
+	if c.cfg.transport() == TransportHTTP {
+		t.headerParams, _ = mcpserver.HeaderParams(t.InputSchema) // an invalid one was rejected
+	}
+}
+
+// listAnew lists the tools again, once for all notices so far.
+func (o *owner) listAnew() {
+	l := o.rec.link
+	if l == nil {
+		return
+	}
+	select {
+	case <-o.relist: // this list will have that change
+	default:
+	}
+	o.listing = true
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
+		defer cancel()
+		list, err := l.listTools(ctx)
+		select {
+		case o.listed <- listing{l, list, err}:
+		case <-o.ctx.Done():
+		}
+	})
+}
+
+// relisted swaps the list, unless it could not be had: then the old one stays.
+func (o *owner) relisted(l listing) {
+	o.listing = false
+	if l.of != o.rec.link {
+		return
+	}
+	err := l.err
+	if err == nil {
+		err = l.list.problem
+	}
+	now := time.Now()
+	o.mu.Lock()
+	if err == nil || len(l.list.tools) > 0 {
+		o.setList(l.list)
+	}
+	o.rec.err = err
+	o.broadcast()
+	o.mu.Unlock()
+	if err != nil {
+		o.log.Warn("listing the tools anew", "error", err)
+	}
+	o.notify(Event{Server: o.name, Status: StatusConnected, Tools: true, Err: err, Time: now})
+}

@@ -1,0 +1,292 @@
+package mcphost
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// decodeResult reads the result of a tool call. Whatever can be read is kept: a
+// block that cannot be is replaced by a short text that says so.
+func decodeResult(raw json.RawMessage) (*mcpserver.Result, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		return nil, errors.New("the result is not a JSON object")
+	}
+	r := &mcpserver.Result{}
+	take := func(key string) json.RawMessage {
+		v := members[key]
+		delete(members, key)
+		if isNull(v) {
+			return nil
+		}
+		return v
+	}
+	r.Content = decodeContent(take("content"))
+	r.StructuredContent = take("structuredContent")
+	r.IsError = truth(take("isError"))
+	if meta := take("_meta"); meta != nil {
+		_ = json.Unmarshal(meta, &r.Meta) // what is no object says nothing
+	}
+	kind := take("resultType")
+	if requests := take("inputRequests"); requests != nil || string(kind) == `"input_required"` {
+		if err := decodeGuarded(requests, &r.InputRequests); err != nil {
+			return nil, fmt.Errorf("reading the server's requests for input: %w", err)
+		}
+	}
+	if state := take("requestState"); state != nil {
+		if err := json.Unmarshal(state, &r.RequestState); err != nil {
+			return nil, errors.New("requestState is not a string")
+		}
+	}
+	if old := take("toolResult"); old != nil && len(r.Content) == 0 { // before 2024-11-05
+		r.Content = []mcp.Content{&mcp.TextContent{Text: textOf(old)}}
+	}
+	if len(members) > 0 {
+		r.Extra = maps.Clone(members)
+	}
+	return r, nil
+}
+
+// decodeGuarded unmarshals into a type of the library whose decoding may panic
+// on null.
+func decodeGuarded[T any](raw json.RawMessage, v *T) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed JSON: %v", p)
+		}
+	}()
+	if raw == nil {
+		raw = json.RawMessage("{}")
+	}
+	return json.Unmarshal(raw, v)
+}
+
+func truth(raw json.RawMessage) bool {
+	return string(raw) == "true" || string(raw) == `"true"`
+}
+
+// textOf is the text of a JSON string, or the JSON of anything else.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+func decodeContent(raw json.RawMessage) []mcp.Content {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	var blocks []json.RawMessage
+	if raw[0] != '[' || json.Unmarshal(raw, &blocks) != nil {
+		blocks = []json.RawMessage{raw} // a block alone, or a text
+	}
+	out := make([]mcp.Content, 0, len(blocks))
+	for _, b := range blocks {
+		out = append(out, decodeBlock(b))
+	}
+	return out
+}
+
+// decodeBlock reads one content block.
+func decodeBlock(raw json.RawMessage) mcp.Content {
+	var b struct {
+		Type        string           `json:"type"`
+		Text        json.RawMessage  `json:"text"`
+		Annotations *mcp.Annotations `json:"annotations"`
+		Meta        mcp.Meta         `json:"_meta"`
+	}
+	err := json.Unmarshal(raw, &b)
+	if err == nil && b.Type == "text" && b.Text != nil {
+		return &mcp.TextContent{Text: textOf(b.Text), Annotations: b.Annotations, Meta: b.Meta}
+	}
+	if b.Type != "text" && b.Type != "" {
+		var res mcp.CallToolResult
+		whole := append(append([]byte(`{"content":[`), raw...), `]}`...)
+		if err = decodeGuarded(whole, &res); err == nil && len(res.Content) == 1 {
+			return res.Content[0]
+		}
+	}
+	return &mcp.TextContent{Text: unreadable(b.Type, raw, err)}
+}
+
+// unreadable is the text in place of a block that cannot be read. A short block
+// is quoted: it may say what a model needs.
+func unreadable(kind string, raw json.RawMessage, err error) string {
+	const quoteLimit = 1000
+	why := "which this host does not know"
+	switch {
+	case kind == "" || kind == "text":
+		why = "which is malformed"
+	case err != nil && knownBlocks[kind]:
+		why = fmt.Sprintf("which is malformed (%v)", err)
+	}
+	s := fmt.Sprintf("[content block of type %q, %s", kind, why)
+	if len(raw) > quoteLimit {
+		return s + fmt.Sprintf("; %d bytes left out]", len(raw))
+	}
+	return s + ": " + string(raw) + "]"
+}
+
+var knownBlocks = map[string]bool{"image": true, "audio": true, "resource": true, "resource_link": true, "tool_use": true, "tool_result": true}
+
+// A toolPage is one page of a tools/list result.
+type toolPage struct {
+	tools    []Tool
+	rejected []RejectedTool
+	next     string
+}
+
+// decodeToolPage reads a page of tools. A tool that cannot be used is rejected
+// with the reason; its siblings stay. It fails only if there is no list at all.
+func decodeToolPage(server string, raw json.RawMessage) (toolPage, error) {
+	var page struct {
+		Tools []json.RawMessage `json:"tools"`
+		Next  json.RawMessage   `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return toolPage{}, errors.New("the result of tools/list holds no array of tools")
+	}
+	var p toolPage
+	for i, raw := range page.Tools {
+		t, err := decodeTool(raw)
+		if err != nil {
+			name := t.Name
+			if name == "" {
+				name = fmt.Sprintf("#%d", i+1)
+			}
+			p.rejected = append(p.rejected, RejectedTool{Server: server, Name: name, Reason: err.Error()})
+			continue
+		}
+		t.Server = server
+		p.tools = append(p.tools, t)
+	}
+	if page.Next != nil && !isNull(page.Next) {
+		p.next = textOf(page.Next)
+	}
+	return p, nil
+}
+
+// maxToolName bounds a tool's name, in bytes.
+const maxToolName = 1024
+
+// decodeTool reads one listed tool. Only what a call needs can make it useless.
+func decodeTool(raw json.RawMessage) (Tool, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
+		return Tool{}, errors.New("not a JSON object")
+	}
+	var t Tool
+	switch err := json.Unmarshal(m["name"], &t.Name); {
+	case m["name"] == nil:
+		return t, errors.New("it has no name")
+	case err != nil:
+		return t, errors.New("its name is not a string")
+	case t.Name == "":
+		return t, errors.New("its name is empty")
+	case len(t.Name) > maxToolName:
+		t.Name = clip(t.Name, 64)
+		return t, fmt.Errorf("its name is longer than %d bytes", maxToolName)
+	}
+	t.InputSchema = bytes.TrimSpace(m["inputSchema"])
+	if len(t.InputSchema) == 0 || isNull(t.InputSchema) {
+		t.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	if t.InputSchema[0] != '{' {
+		return t, errors.New("its inputSchema is not a JSON object")
+	}
+	if out := bytes.TrimSpace(m["outputSchema"]); len(out) > 0 && out[0] == '{' {
+		t.OutputSchema = out
+	}
+	// What is malformed below is left out: none of it decides whether the tool works.
+	_ = json.Unmarshal(m["title"], &t.Title)
+	_ = json.Unmarshal(m["description"], &t.Description)
+	_ = json.Unmarshal(m["icons"], &t.Icons)
+	_ = json.Unmarshal(m["_meta"], &t.Meta)
+	t.Annotations = decodeAnnotations(m["annotations"])
+	t.derive()
+	return t, nil
+}
+
+func decodeAnnotations(raw json.RawMessage) *mcp.ToolAnnotations {
+	var a *mcp.ToolAnnotations
+	if raw == nil || json.Unmarshal(raw, &a) != nil {
+		return nil
+	}
+	return a
+}
+
+// derive sets what follows from annotations and _meta.
+func (t *Tool) derive() {
+	if a := t.Annotations; a != nil {
+		t.ReadOnly, t.Idempotent = a.ReadOnlyHint, a.IdempotentHint
+		if t.Title == "" {
+			t.Title = a.Title
+		}
+	}
+	if hint, ok := t.Meta["anthropic/searchHint"].(string); ok {
+		t.SearchHint = hint
+	}
+	switch n := t.Meta["anthropic/maxResultSizeChars"].(type) {
+	case float64:
+		t.MaxResultSize = max(0, int(min(n, 1<<30)))
+	case int:
+		t.MaxResultSize = max(0, n)
+	}
+}
+
+// fromLibraryTool converts a tool of a server in this process.
+func fromLibraryTool(server string, lt *mcp.Tool) (Tool, error) {
+	if lt == nil {
+		return Tool{}, errors.New("it is nil")
+	}
+	t := Tool{
+		Server: server, Name: lt.Name, Title: lt.Title, Description: lt.Description,
+		Annotations: lt.Annotations, Icons: lt.Icons, Meta: lt.Meta,
+	}
+	var err error
+	if t.InputSchema, err = rawSchema(lt.InputSchema); err != nil {
+		return t, fmt.Errorf("its inputSchema cannot be encoded: %w", err)
+	}
+	if t.OutputSchema, err = rawSchema(lt.OutputSchema); err != nil {
+		t.OutputSchema = nil // only what validates results would need it
+	}
+	switch {
+	case t.Name == "":
+		return t, errors.New("its name is empty")
+	case t.InputSchema == nil:
+		t.InputSchema = json.RawMessage(`{"type":"object"}`)
+	case t.InputSchema[0] != '{':
+		return t, errors.New("its inputSchema is not a JSON object")
+	}
+	t.derive()
+	return t, nil
+}
+
+func rawSchema(v any) (json.RawMessage, error) {
+	raw, ok := v.(json.RawMessage)
+	if !ok {
+		if v == nil {
+			return nil, nil
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		raw = b
+	}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || isNull(raw) {
+		return nil, nil
+	}
+	return raw, nil
+}

@@ -1,0 +1,265 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/subproc"
+)
+
+// Eras of the protocol, as remembered of a server.
+const (
+	eraUnknown int32 = iota
+	eraSessions
+	eraStateless
+)
+
+// A dialer makes connections to one server.
+type dialer struct {
+	name   string
+	cfg    ServerConfig
+	opts   *Options
+	log    *slog.Logger
+	shared *http.Client
+	mask   masker
+	limits limits
+	handle handlers
+
+	era atomic.Int32 // so that a server is probed once, not at each connection
+}
+
+// dial makes one attempt: connect, handshake, tool list. The error is a
+// *ConnectError.
+func (d *dialer) dial(ctx context.Context) (link, toolList, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, d.limits.connect, fmt.Errorf("%w after %v", ErrTimeout, d.limits.connect))
+	defer cancel()
+	l, err := d.open(ctx)
+	if err == nil {
+		list, lerr := l.listTools(ctx)
+		if lerr == nil {
+			return l, list, nil
+		}
+		err = d.fault(ctx, PhaseList, lerr, l)
+		_ = l.close() // the error of listing says why
+	}
+	var ce *ConnectError
+	if errors.As(err, &ce) {
+		ce.Elapsed = time.Since(began)
+	}
+	return nil, toolList{}, err
+}
+
+// open connects and shakes hands.
+func (d *dialer) open(ctx context.Context) (link, error) {
+	if err := d.cfg.validate(); err != nil {
+		return nil, d.fault(ctx, PhaseConfig, err, nil)
+	}
+	switch c := d.cfg.(type) {
+	case Stdio:
+		return d.openStdio(ctx, c)
+	case HTTP:
+		return d.openHTTP(ctx, c)
+	case SSE:
+		return d.openSSE(ctx, HTTP(c))
+	case InProcessServer:
+		return d.openLocal(ctx, c)
+	}
+	return nil, d.fault(ctx, PhaseConfig, fmt.Errorf("unknown kind of server %T", d.cfg), nil)
+}
+
+func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
+	l, err := d.tryStdio(ctx, c, d.era.Load() != eraSessions)
+	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && diedOfProbe(err) {
+		// Some servers end when the first message is not initialize.
+		d.era.Store(eraSessions)
+		l, err = d.tryStdio(ctx, c, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func diedOfProbe(err error) bool {
+	var ce *ConnectError
+	if !errors.As(err, &ce) || !ce.Exited || ce.Phase != PhaseInitialize {
+		return false
+	}
+	said := strings.ToLower(ce.Stderr)
+	return ce.ExitCode == 0 || strings.Contains(said, "discover") || strings.Contains(said, "initializ")
+}
+
+func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink, error) {
+	proc, err := startStdio(ctx, c, d.opts, d.onStderr())
+	if err != nil {
+		phase := PhaseStart
+		if errors.As(err, new(*subproc.LookupError)) {
+			phase = PhaseLookup
+		}
+		return nil, d.fault(ctx, phase, err, nil)
+	}
+	l := d.newRemote()
+	l.proc = proc
+	l.car = newStdioCarrier(proc, l.wire, d.limits.message)
+	l.wire.car = l.car
+	return l, d.handshake(ctx, l, probe)
+}
+
+func (d *dialer) onStderr() func(string) {
+	if d.opts.OnStderr == nil {
+		return nil
+	}
+	return func(line string) { d.opts.OnStderr(d.name, line) }
+}
+
+func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
+	at, err := newEndpoint(ctx, c, d.shared, d.mask)
+	if err != nil {
+		return nil, d.fault(ctx, PhaseConfig, err, nil)
+	}
+	l := d.newRemote()
+	l.http = true
+	car := newHTTPCarrier(ctx, at, l.wire, d.limits.message)
+	l.car, l.wire.car = car, car
+	if err := d.handshake(ctx, l, d.era.Load() != eraSessions); err != nil {
+		return nil, err
+	}
+	car.negotiated(l.told.version)
+	if l.told.version < statelessSince {
+		car.listen()
+	}
+	return l, nil
+}
+
+func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
+	at, err := newEndpoint(ctx, c, d.shared, d.mask)
+	if err != nil {
+		return nil, d.fault(ctx, PhaseConfig, err, nil)
+	}
+	l := d.newRemote()
+	car, err := openSSE(ctx, at, l.wire, d.limits.message)
+	if err != nil {
+		return nil, d.fault(ctx, PhaseStart, err, nil)
+	}
+	l.car, l.wire.car = car, car
+	if err := d.handshake(ctx, l, false); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (d *dialer) newRemote() *remoteLink {
+	l := &remoteLink{name: d.name, log: d.log, progress: map[int64]func(Progress){}}
+	l.wire = newWire(d.log, notifications{
+		progress:        l.onProgress,
+		log:             d.handle.log,
+		toolsChanged:    d.handle.toolsChanged,
+		resourceUpdated: d.handle.resourceUpdated,
+	}, min(probeTime, d.limits.connect/3))
+	l.ender = sync.OnceValue(l.shutdown)
+	return l
+}
+
+// handshake connects the library's client. On an error the link is closed, and
+// the error is a *ConnectError.
+func (d *dialer) handshake(ctx context.Context, l *remoteLink, probe bool) error {
+	err := l.connect(ctx, d.client(), probe)
+	if err != nil {
+		ce := d.fault(ctx, PhaseInitialize, err, l)
+		_ = l.close() // the error of the handshake says why
+		return ce
+	}
+	if l.told.version >= statelessSince {
+		d.era.Store(eraStateless)
+	} else {
+		d.era.Store(eraSessions)
+	}
+	return nil
+}
+
+// client makes the library's client for one connection.
+func (d *dialer) client() *mcp.Client {
+	caps := &mcp.ClientCapabilities{}
+	o := &mcp.ClientOptions{
+		Logger:       d.log,
+		Capabilities: caps,
+		// Results stay raw here, so their requests for input are this package's.
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		// The wire keeps these notifications; the library must only believe that
+		// they are wanted, to subscribe to them where that is needed.
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
+	}
+	roots := d.roots()
+	if len(roots) > 0 {
+		caps.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
+	}
+	if d.handle.elicit != nil {
+		caps.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
+	}
+	if d.handle.sample != nil {
+		o.CreateMessageWithToolsHandler = func(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+			return d.handle.sample(ctx, req.Params)
+		}
+	}
+	c := mcp.NewClient(d.opts.Client, o)
+	c.AddRoots(roots...)
+	if d.handle.elicit != nil {
+		c.AddReceivingMiddleware(d.elicitation)
+	}
+	return c
+}
+
+// elicitation answers elicitation/create in the library's place, which would
+// run a stranger's schema through a validator that {"$ref":"#"} crashes.
+func (d *dialer) elicitation(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		p, ok := req.GetParams().(*mcp.ElicitParams)
+		if !ok || p == nil {
+			return next(ctx, method, req)
+		}
+		res, err := d.handle.elicit(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return res, nil
+	}
+}
+
+// roots are what the server is told about.
+func (d *dialer) roots() []*mcp.Root {
+	paths := d.cfg.common().Roots
+	if paths == nil {
+		paths = d.opts.Roots
+	}
+	if paths == nil {
+		paths = []string{d.opts.Dir}
+	}
+	roots := make([]*mcp.Root, 0, len(paths))
+	for _, p := range paths {
+		roots = append(roots, &mcp.Root{URI: rootURI(p)})
+	}
+	return roots
+}
+
+func rootURI(path string) string {
+	if strings.HasPrefix(path, "file:") {
+		return path
+	}
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive letter
+	}
+	return (&url.URL{Scheme: "file", Path: slashed}).String()
+}

@@ -1,0 +1,158 @@
+package mcphost
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/tenon-sdk/tenon/internal/jsonl"
+)
+
+// An sseEvent is one server-sent event.
+type sseEvent struct {
+	name, id, retry string
+	data            []byte
+	// over holds the ends of data above the limit; data is nil then.
+	over *jsonl.Line
+}
+
+// eventEdge is how much of both ends of oversized data is kept.
+const eventEdge = 1024
+
+// An eventReader reads server-sent events. Like a jsonl.Reader it survives
+// what is above its limit.
+type eventReader struct {
+	br    *bufio.Reader
+	limit int // in bytes of data an event; negative means none
+	begun bool
+}
+
+func newEventReader(r io.Reader, limit int) *eventReader {
+	return &eventReader{br: bufio.NewReaderSize(r, 32<<10), limit: limit}
+}
+
+// next returns the next event that says anything. An event that the stream's
+// end cuts off before its blank line counts, if it has data.
+func (r *eventReader) next() (sseEvent, error) {
+	e := eventBuilder{limit: r.limit}
+	for {
+		blank, err := r.line(&e)
+		if (blank || err != nil) && e.says() {
+			return e.event(), nil
+		}
+		if blank {
+			e = eventBuilder{limit: r.limit}
+		}
+		if err != nil {
+			return sseEvent{}, err
+		}
+	}
+}
+
+// line reads one line into e. It reports whether the line was blank.
+func (r *eventReader) line(e *eventBuilder) (blank bool, err error) {
+	chunk, err := r.br.ReadSlice('\n')
+	if !r.begun {
+		chunk = bytes.TrimPrefix(chunk, []byte("\xef\xbb\xbf"))
+		r.begun = true
+	}
+	full := errors.Is(err, bufio.ErrBufferFull)
+	if err != nil && !full && len(chunk) == 0 {
+		return false, err
+	}
+	field, value, _ := bytes.Cut(chunk, []byte(":"))
+	if !full {
+		field, value = bytes.TrimRight(field, "\r\n"), bytes.TrimRight(value, "\r\n")
+	}
+	if len(field) == 0 && len(value) == 0 && !full {
+		return !bytes.HasPrefix(chunk, []byte(":")), err
+	}
+	value = bytes.TrimPrefix(value, []byte(" "))
+	isData := e.field(string(field), value)
+	for full {
+		chunk, err = r.br.ReadSlice('\n')
+		full = errors.Is(err, bufio.ErrBufferFull)
+		if isData {
+			e.add(chunk)
+		}
+	}
+	if isData {
+		e.trim()
+	}
+	return false, err
+}
+
+// An eventBuilder gathers the fields of one event.
+type eventBuilder struct {
+	sseEvent
+	limit   int
+	hasData bool
+	size    int64
+}
+
+func (e *eventBuilder) says() bool {
+	return e.hasData || e.id != "" || e.retry != ""
+}
+
+// field takes one field, or the beginning of it; it reports whether it is data,
+// of which more may follow.
+func (e *eventBuilder) field(name string, value []byte) bool {
+	switch name {
+	case "event":
+		e.name = clip(string(value), eventEdge)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 {
+			e.id = string(value)
+		}
+	case "retry":
+		e.retry = string(value)
+	case "data":
+		if e.hasData {
+			e.add([]byte("\n"))
+		}
+		e.hasData = true
+		e.add(value)
+		return true
+	}
+	return false
+}
+
+func (e *eventBuilder) add(b []byte) {
+	e.size += int64(len(b))
+	if e.over == nil {
+		e.data = append(e.data, b...)
+		if e.limit < 0 || len(e.data) <= e.limit+len("\r\n") {
+			return
+		}
+		e.over = &jsonl.Line{Head: bytes.Clone(e.data[:min(len(e.data), eventEdge)])}
+		b, e.data = e.data, nil
+	}
+	e.over.Tail = append(e.over.Tail, b[max(0, len(b)-eventEdge):]...)
+	if extra := len(e.over.Tail) - eventEdge; extra > 0 {
+		e.over.Tail = append(e.over.Tail[:0], e.over.Tail[extra:]...)
+	}
+}
+
+// trim drops the line ending of a line that was read in pieces.
+func (e *eventBuilder) trim() {
+	b := &e.data
+	if e.over != nil {
+		b = &e.over.Tail
+	}
+	trimmed := bytes.TrimRight(*b, "\r\n")
+	e.size -= int64(len(*b) - len(trimmed))
+	*b = trimmed
+}
+
+func (e *eventBuilder) event() sseEvent {
+	if e.over == nil && e.limit >= 0 && len(e.data) > e.limit {
+		data := e.data
+		e.over = &jsonl.Line{Head: data[:min(len(data), eventEdge)], Tail: data[max(0, len(data)-eventEdge):]}
+		e.data = nil
+	}
+	if e.over != nil {
+		e.over.Size = e.size
+	}
+	return e.sseEvent
+}

@@ -1,0 +1,152 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/subproc"
+	"github.com/tenon-sdk/tenon/mcpauth"
+)
+
+// fault makes the error of a failed attempt to connect, or of a connection
+// lost. l is the link as far as it came; it may be nil.
+func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *ConnectError {
+	if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+		if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrClosed) {
+			err = cause
+		} else if cause != nil {
+			err = ctx.Err()
+		}
+	}
+	e := &ConnectError{Server: d.name, Transport: d.cfg.transport(), Phase: phase}
+	switch c := d.cfg.(type) {
+	case Stdio:
+		e.Command, e.Args = c.Command, d.mask.args(c.Args)
+	case HTTP:
+		e.URL = safeRawURL(c.URL)
+	case SSE:
+		e.URL = safeRawURL(c.URL)
+	}
+	if r, ok := l.(*remoteLink); ok {
+		if exit, ok := d.fromLink(ctx, e, r); ok && !errors.Is(err, ErrTimeout) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: the server process %v", ErrConnectionLost, exit)
+			if phase != PhaseSession {
+				err = fmt.Errorf("the server process %v", exit)
+			}
+		}
+	}
+	var he *HTTPError
+	if errors.As(err, &he) {
+		e.HTTPStatus, e.Body, e.NeedsAuth = he.Status, he.Body, he.NeedsAuth
+	}
+	if errors.As(err, new(*mcpauth.NeedsAuthError)) {
+		e.NeedsAuth = true
+	}
+	e.Transient = transient(err, he, e)
+	e.Hint = hint(e, he, err)
+	e.Err = d.mask.wrap(err)
+	return e
+}
+
+// fromLink takes what the connection knows of its end.
+func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (exit subproc.Exit, exited bool) {
+	if l.proc != nil && ctx.Err() == nil && l.wire.failure() != nil {
+		l.proc.AwaitExit(ctx, exitWait) // for its exit code, and the last of stderr
+	}
+	diag := l.diagnostics()
+	e.Stderr = d.mask.hide(diag.stderr)
+	for _, n := range diag.noiseHead {
+		e.NoiseHead = append(e.NoiseHead, d.mask.hide(n))
+	}
+	if l.proc == nil {
+		return exit, false
+	}
+	select {
+	case <-l.proc.Exited():
+		exit = l.proc.Exit()
+		e.Exited, e.ExitCode, e.Signal = true, exit.Code, exit.Signal
+	default:
+	}
+	return exit, e.Exited
+}
+
+// transient reports whether the same attempt may succeed later.
+func transient(err error, he *HTTPError, e *ConnectError) bool {
+	var ne net.Error
+	var dns *net.DNSError
+	switch {
+	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, errRedirect):
+		return false
+	case he != nil:
+		return he.Status >= 500 || he.Status == http.StatusTooManyRequests || he.Status == http.StatusRequestTimeout
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	case errors.Is(err, ErrTimeout), errors.Is(err, ErrConnectionLost), errors.Is(err, errSessionLost),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &ne):
+		return true
+	}
+	return false
+}
+
+// hint says what a person can do about a fault, if that is known.
+func hint(e *ConnectError, he *HTTPError, err error) string {
+	switch {
+	case e.Phase == PhaseLookup:
+		return "install the program, give its full path, or set PATH in the server's env"
+	case e.NeedsAuth:
+		return "log in, or configure an Authorization header"
+	case he != nil && (he.Status == http.StatusUnauthorized || he.Status == http.StatusForbidden):
+		return "the server rejected the configured Authorization header"
+	case he != nil && he.Status == http.StatusNotFound:
+		return "check the URL: there is no MCP endpoint"
+	case he != nil && (he.Status == http.StatusMethodNotAllowed || he.Status == http.StatusNotAcceptable) && e.Transport == TransportHTTP:
+		return "perhaps the server speaks the older transport (type sse)"
+	case he != nil && e.Transport == TransportSSE && he.Status >= 400 && he.Status < 500:
+		return "perhaps the server speaks streamable HTTP (type http)"
+	case he != nil && he.Status >= 200 && he.Status < 300:
+		return "the URL answers, but not as an MCP server"
+	case e.Transport == TransportStdio && errors.Is(err, ErrTimeout) && len(e.NoiseHead) > 0:
+		return "the program writes to stdout, but no MCP messages: is it an MCP server for stdio?"
+	}
+	return ""
+}
+
+// A maskedError has a text without secrets. It is still what it was for
+// errors.Is; errors.As does not look into it, where the secrets are.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string        { return e.text }
+func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// wrap hides the secrets in an error's text. An error without any is returned
+// as it is.
+func (m masker) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if safe := m.hide(text); safe != text {
+		return &maskedError{text: safe, err: err}
+	}
+	return err
+}
+
+// lastLines returns the last lines of a text, in one line of at most n bytes.
+func lastLines(s string, lines, n int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return clip(strings.Join(all, " | "), n)
+}

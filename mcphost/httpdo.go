@@ -1,0 +1,246 @@
+package mcphost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
+)
+
+const (
+	// maxRedirects is how often one request follows a redirect.
+	maxRedirects = 5
+	// bodyHead is how much of a refused response's body is kept for its error.
+	bodyHead = 500
+	// drainTime and drainBytes bound the reading of a body nobody needs, for the
+	// sake of using its connection again.
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// errRedirect marks a redirect that is not followed.
+var errRedirect = errors.New("redirect refused")
+
+// An HTTPError is a response that refuses a request.
+type HTTPError struct {
+	Status int
+	// Body is the beginning of the response's body, with secrets masked.
+	Body string
+	// NeedsAuth reports that the response asks for a login.
+	NeedsAuth bool
+}
+
+// Error implements error.
+func (e *HTTPError) Error() string {
+	s := fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+	if e.Body != "" {
+		s += ": " + e.Body
+	}
+	return s
+}
+
+// An endpoint is a URL of a server and how to make requests to its origin.
+type endpoint struct {
+	url     *url.URL
+	header  http.Header // of each request
+	client  *http.Client
+	mask    masker
+	hasAuth bool // the configuration brings an Authorization header
+}
+
+// newEndpoint prepares requests for a configuration. shared is the host's own
+// client.
+func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) (*endpoint, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, errors.New("the URL cannot be parsed")
+	}
+	headers := maps.Clone(c.Headers)
+	if c.HeadersFunc != nil {
+		more, err := c.HeadersFunc(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("computing headers: %w", err)
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		maps.Copy(headers, more)
+		mask = mask.with(headerSecrets(more))
+	}
+	e := &endpoint{url: u, header: http.Header{}, mask: mask}
+	for k, v := range headers {
+		if !validHeader(k, v) {
+			return nil, fmt.Errorf("header %q: invalid name or value", k)
+		}
+		e.header.Set(k, v)
+	}
+	e.hasAuth = e.header.Get("Authorization") != "" || u.User != nil
+	e.client = client(c, shared)
+	if c.Auth != nil && !e.hasAuth {
+		e.client.Transport = c.Auth.Transport(e.client.Transport)
+	}
+	return e, nil
+}
+
+// client returns the client to use: a copy, without the settings that would
+// break streams or follow redirects.
+func client(c HTTP, shared *http.Client) *http.Client {
+	from := c.HTTPClient
+	if from == nil {
+		from = shared
+	}
+	cl := *from
+	cl.Timeout = 0 // each request has its own limits
+	cl.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &cl
+}
+
+// newSharedClient returns the host's own client.
+func newSharedClient() *http.Client {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if d, ok := http.DefaultTransport.(*http.Transport); ok {
+		t = d.Clone()
+	}
+	t.MaxIdleConnsPerHost = 32
+	t.DisableCompression = true // a compressed stream of events may be held back
+	return &http.Client{Transport: t}
+}
+
+// do makes a request, following redirects that repeat it within the origin. The
+// error does not hold the URL. The response has a status of 2xx, or any if raw.
+func (e *endpoint) do(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
+	target := e.url
+	for range maxRedirects {
+		req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		if body == nil {
+			req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+		}
+		maps.Copy(req.Header, e.header)
+		maps.Copy(req.Header, header)
+		resp, err := e.client.Do(req)
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		if resp.StatusCode < 300 || resp.StatusCode >= 400 || resp.StatusCode == http.StatusNotModified {
+			return resp, nil
+		}
+		next, err := e.redirect(method, target, resp)
+		discard(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		target = next
+	}
+	return nil, fmt.Errorf("%w: more than %d in a row", errRedirect, maxRedirects)
+}
+
+// redirect says where a redirect leads, if it may be followed. Another origin
+// would be sent the credentials, and what does not repeat the request would
+// lose its body.
+func (e *endpoint) redirect(method string, from *url.URL, resp *http.Response) (*url.URL, error) {
+	to, err := from.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil, fmt.Errorf("%w: HTTP %d without a usable Location", errRedirect, resp.StatusCode)
+	}
+	if !sameOrigin(e.url, to) {
+		return nil, fmt.Errorf("%w: HTTP %d leads to another origin, %s; if that is the server, configure its URL", errRedirect, resp.StatusCode, safeURL(to))
+	}
+	repeats := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
+	if method != http.MethodGet && !repeats {
+		return nil, fmt.Errorf("%w: HTTP %d to %s would lose the request's body; configure that URL", errRedirect, resp.StatusCode, safeURL(to))
+	}
+	to.User = from.User
+	return to, nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && hostPort(a) == hostPort(b)
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// refusal reads the beginning of a refused response's body and closes it.
+func (e *endpoint) refusal(resp *http.Response) *HTTPError {
+	head := readHead(resp.Body)
+	return &HTTPError{
+		Status:    resp.StatusCode,
+		Body:      clip(e.mask.hide(strings.Join(strings.Fields(string(head)), " ")), bodyHead),
+		NeedsAuth: !e.hasAuth && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden),
+	}
+}
+
+// readHead reads the beginning of a body and closes it. A body that trickles
+// does not hold it up.
+func readHead(body io.ReadCloser) []byte {
+	t := time.AfterFunc(drainTime, func() { _ = body.Close() })
+	defer t.Stop()
+	head, _ := io.ReadAll(io.LimitReader(body, 16*bodyHead)) // what can be had
+	discard(body)
+	return head
+}
+
+// discard reads what little is left of a body and closes it, so that its
+// connection can be used again.
+func discard(body io.ReadCloser) {
+	t := time.AfterFunc(drainTime, func() { _ = body.Close() })
+	defer t.Stop()
+	_, _ = io.CopyN(io.Discard, body, drainBytes) // whatever comes of it
+	_ = body.Close()
+}
+
+// withoutURL drops the URL from an error of net/http: it may hold secrets.
+func withoutURL(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}
+
+// neverSent reports whether an error shows that the request did not reach the
+// server.
+func neverSent(err error) bool {
+	var op *net.OpError
+	var need *mcpauth.NeedsAuthError
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &need)
+}
+
+// baseType is a Content-Type without its parameters.
+func baseType(h http.Header) string {
+	t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		t, _, _ = strings.Cut(h.Get("Content-Type"), ";")
+	}
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// validHeader reports whether a header can be sent.
+func validHeader(name, value string) bool {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isTokenChar(r) }) {
+		return false
+	}
+	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+func isTokenChar(r rune) bool {
+	return r > ' ' && r < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+}

@@ -1,0 +1,155 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// handlersFor are what the links of a server tell the host.
+func (h *Host) handlersFor(name string, c *conn) handlers {
+	hs := handlers{
+		toolsChanged: c.toolsChanged,
+		resourceUpdated: func(uri string) {
+			if h.opts.OnResourceUpdated != nil {
+				h.opts.OnResourceUpdated(name, uri)
+			}
+		},
+		log: func(p *mcp.LoggingMessageParams) { logFromServer(c.log, c.dialer.mask, p) },
+	}
+	if ask := h.opts.Elicit; ask != nil {
+		hs.elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			res, err := detached(ctx, func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) })
+			if err == nil && res == nil {
+				err = errors.New("the host gave no answer")
+			}
+			if err != nil {
+				return nil, err
+			}
+			return withDefaults(res, p.RequestedSchema), nil
+		}
+	}
+	if ask := h.opts.Sample; ask != nil {
+		hs.sample = func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
+			return detached(ctx, func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) })
+		}
+	}
+	return hs
+}
+
+// detached runs a callback on a goroutine of its own and stops waiting for it
+// when ctx ends, so that one that does not heed ctx holds up no connection. A
+// panic in it is an error.
+func detached[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	ch := make(chan outcome, 1)
+	go func() { // ends with the callback, which got ctx
+		var out outcome
+		defer func() {
+			if p := recover(); p != nil {
+				out = outcome{err: fmt.Errorf("the host's callback panicked: %v", p)}
+			}
+			ch <- out
+		}()
+		out.v, out.err = f()
+	}()
+	select {
+	case out := <-ch:
+		return out.v, out.err
+	case <-ctx.Done():
+		var zero T
+		return zero, ctx.Err()
+	}
+}
+
+// withDefaults fills in the defaults of the requested schema for what an
+// accepted answer leaves out.
+func withDefaults(res *mcp.ElicitResult, schema any) *mcp.ElicitResult {
+	if res.Action != "accept" || schema == nil {
+		return res
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return res
+	}
+	var s struct {
+		Properties map[string]struct {
+			Default any `json:"default"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return res
+	}
+	out := *res
+	out.Content = map[string]any{}
+	for k, p := range s.Properties {
+		if p.Default != nil {
+			out.Content[k] = p.Default
+		}
+	}
+	for k, v := range res.Content {
+		out.Content[k] = v
+	}
+	return &out
+}
+
+// answerInput answers the questions that a result asks instead of answering.
+func (d *dialer) answerInput(ctx context.Context, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+	answers := make(mcp.InputResponseMap, len(requests))
+	for id, req := range requests {
+		a, err := d.answerOne(ctx, req)
+		if err != nil {
+			return nil, fmt.Errorf("answering the server's request for input: %w", err)
+		}
+		answers[id] = a
+	}
+	return answers, nil
+}
+
+func (d *dialer) answerOne(ctx context.Context, req mcp.InputRequest) (mcp.InputResponse, error) {
+	switch p := req.(type) {
+	case *mcp.ElicitParams:
+		if d.handle.elicit == nil {
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		}
+		return d.handle.elicit(ctx, p)
+	case *mcp.CreateMessageWithToolsParams:
+		if d.handle.sample != nil {
+			return d.handle.sample(ctx, p)
+		}
+	case *mcp.ListRootsParams:
+		return &mcp.ListRootsResult{Roots: d.roots()}, nil
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the host does not answer %T", req)}
+}
+
+// logFromServer passes a server's log message to the host's logger.
+func logFromServer(log *slog.Logger, mask masker, p *mcp.LoggingMessageParams) {
+	say := log.Info
+	switch p.Level {
+	case "debug":
+		say = log.Debug
+	case "warning":
+		say = log.Warn
+	case "error", "critical", "alert", "emergency":
+		say = log.Error
+	}
+	text, ok := p.Data.(string)
+	if !ok {
+		b, err := json.Marshal(p.Data)
+		if err != nil {
+			return
+		}
+		text = string(b)
+	}
+	const logLimit = 4096
+	say(clip(mask.hide(text), logLimit), "logger", p.Logger)
+}

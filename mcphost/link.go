@@ -1,0 +1,89 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// A link is a live connection to one server.
+type link interface {
+	info() linkInfo
+	// done is closed when the connection broke; err says why then. lost is
+	// closed when it needs to be made anew while calls may still be answered.
+	done() <-chan struct{}
+	lost() <-chan struct{}
+	err() error
+
+	listTools(ctx context.Context) (toolList, error)
+	call(ctx context.Context, c linkCall) (*mcpserver.Result, error)
+
+	listResources(ctx context.Context) ([]*mcp.Resource, error)
+	listResourceTemplates(ctx context.Context) ([]*mcp.ResourceTemplate, error)
+	readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error)
+	subscribe(ctx context.Context, uri string) error
+	unsubscribe(ctx context.Context, uri string) error
+	listPrompts(ctx context.Context) ([]*mcp.Prompt, error)
+	getPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error)
+	complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
+	setLevel(ctx context.Context, level mcp.LoggingLevel) error
+	ping(ctx context.Context) error
+
+	diagnostics() diagnostics
+	// close ends the connection and all that belongs to it. It is bounded and
+	// may be called more than once.
+	close() error
+}
+
+// linkInfo is what the handshake told.
+type linkInfo struct {
+	server       *mcp.Implementation
+	version      string
+	instructions string
+	capabilities *mcp.ServerCapabilities
+	// callTimeout is the limit that the server in this process applies itself.
+	callTimeout time.Duration
+}
+
+// diagnostics is what a status shows of a connection.
+type diagnostics struct {
+	pid       int
+	stderr    string
+	noise     int
+	noiseHead []string
+}
+
+// A toolList is all that a server listed.
+type toolList struct {
+	tools    []Tool
+	rejected []RejectedTool
+	// problem is why the list is not whole, nil if it is.
+	problem error
+}
+
+// A linkCall is one tools/call.
+type linkCall struct {
+	tool       *Tool
+	args       json.RawMessage
+	meta       mcp.Meta
+	onProgress func(Progress)
+	headers    map[string]string
+	// answers and state continue a call that asked for input.
+	answers mcp.InputResponseMap
+	state   string
+	// sent is set when the request may have reached the server.
+	sent *bool
+}
+
+// handlers are what a link tells whoever owns it. They do not block.
+type handlers struct {
+	toolsChanged    func()
+	resourceUpdated func(uri string)
+	log             func(p *mcp.LoggingMessageParams)
+	elicit          func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	sample          func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error)
+}

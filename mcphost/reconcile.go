@@ -1,0 +1,66 @@
+package mcphost
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// A plan says how to get from the servers that run to those that are wanted.
+// Its lists are sorted.
+type plan struct{ add, remove, change []string }
+
+// reconcile compares the configurations that run with those that are wanted.
+// What is the same is left alone.
+func reconcile(running, wanted map[string]ServerConfig) plan {
+	var p plan
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		switch have, ok := running[name]; {
+		case !ok:
+			p.add = append(p.add, name)
+		case !sameConfig(have, wanted[name]):
+			p.change = append(p.change, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(running)) {
+		if _, ok := wanted[name]; !ok {
+			p.remove = append(p.remove, name)
+		}
+	}
+	return p
+}
+
+// sameConfig reports whether two configurations lead to the same connection.
+// Functions cannot be compared: with one, only the very same value counts.
+func sameConfig(a, b ServerConfig) bool {
+	switch a := a.(type) {
+	case HTTP:
+		b, ok := b.(HTTP)
+		return ok && sameFunc(a.HeadersFunc, b.HeadersFunc) && sameButFunc(a, b)
+	case SSE:
+		b, ok := b.(SSE)
+		return ok && sameFunc(a.HeadersFunc, b.HeadersFunc) && sameButFunc(HTTP(a), HTTP(b))
+	case InProcessServer:
+		b, ok := b.(InProcessServer)
+		return ok && samePointer(a.Provider, b.Provider) && reflect.DeepEqual(a.Common, b.Common)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func sameButFunc(a, b HTTP) bool {
+	sameClient := a.HTTPClient == b.HTTPClient && a.Auth == b.Auth
+	a.HeadersFunc, b.HeadersFunc = nil, nil
+	a.HTTPClient, b.HTTPClient = nil, nil
+	a.Auth, b.Auth = nil, nil
+	return sameClient && reflect.DeepEqual(a, b)
+}
+
+func sameFunc(a, b HeadersFunc) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// samePointer compares providers without walking through them.
+func samePointer(a, b any) bool {
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	return va.Type() == vb.Type() && va.Comparable() && va.Equal(vb)
+}

@@ -1,0 +1,287 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/subproc"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// lastInitialize is the newest version that is offered in initialize; newer
+// ones are negotiated by server/discover alone.
+const lastInitialize = "2025-11-25"
+
+const (
+	// maxPages bounds the pages of one list.
+	maxPages = 1000
+	// probeTime is how long a server may think about server/discover, if the
+	// limit for connecting is not shorter.
+	probeTime = 5 * time.Second
+)
+
+// listPauses are the pauses before a failed tools/list is tried again.
+var listPauses = [...]time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// A remoteLink is a session of the official library's client over a wire.
+type remoteLink struct {
+	name string
+	log  *slog.Logger
+	http bool // arguments may be mirrored into headers
+	proc *subproc.Proc
+
+	wire  *wire
+	car   carrier
+	inner *mcp.ClientSession
+	told  linkInfo
+
+	tokens atomic.Int64 // progress tokens given out
+	ender  func() error
+
+	mu       sync.Mutex
+	progress map[int64]func(Progress) // by token
+}
+
+// connect performs the handshake. probe says whether the stateless protocol is
+// asked for first. On an error the carrier is closed.
+func (l *remoteLink) connect(ctx context.Context, client *mcp.Client, probe bool) error {
+	var so *mcp.ClientSessionOptions
+	if !probe {
+		so = &mcp.ClientSessionOptions{ProtocolVersion: lastInitialize}
+	}
+	inner, err := client.Connect(ctx, l.wire, so)
+	if err != nil {
+		if werr := l.wire.failure(); werr != nil {
+			err = werr // says more than that the connection is closed
+		}
+		return err
+	}
+	l.inner = inner
+	res := inner.InitializeResult()
+	l.told = linkInfo{
+		server: res.ServerInfo, version: res.ProtocolVersion,
+		instructions: res.Instructions, capabilities: res.Capabilities,
+	}
+	if l.told.capabilities == nil {
+		l.told.capabilities = &mcp.ServerCapabilities{}
+	}
+	return nil
+}
+
+// failure is why the wire broke, nil if it did not.
+func (w *wire) failure() error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+func (l *remoteLink) info() linkInfo        { return l.told }
+func (l *remoteLink) done() <-chan struct{} { return l.wire.done }
+func (l *remoteLink) lost() <-chan struct{} { return l.wire.lost }
+func (l *remoteLink) err() error            { return l.wire.failure() }
+
+func (l *remoteLink) diagnostics() diagnostics {
+	var d diagnostics
+	d.noise, d.noiseHead = l.wire.noiseSeen()
+	if l.proc != nil {
+		d.pid, d.stderr = l.proc.PID(), l.proc.Stderr()
+	}
+	return d
+}
+
+// close ends the session. The carrier goes first: the library waits for calls
+// under way, which its end fails.
+func (l *remoteLink) close() error { return l.ender() }
+
+func (l *remoteLink) shutdown() error {
+	l.wire.end(errLinkClosed)
+	if l.inner != nil {
+		_ = l.inner.Close() // what it has to say the carrier says better
+	}
+	return l.car.close()
+}
+
+var errLinkClosed = errors.New("the connection was closed")
+
+// raw sends a request through do and returns its raw result.
+func (l *remoteLink) raw(ctx context.Context, scope *callScope, do func(context.Context) error) (json.RawMessage, error) {
+	err := do(withCallScope(ctx, scope))
+	switch {
+	case err == nil:
+		return scope.raw, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case scope.refusal != nil:
+		return nil, scope.refusal
+	}
+	if werr := l.wire.failure(); werr != nil && errors.Is(err, mcp.ErrConnectionClosed) {
+		return nil, werr
+	}
+	return nil, unwrapCalling(err)
+}
+
+// unwrapCalling drops the library's `calling "method"` around an error.
+func unwrapCalling(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// call calls a tool and returns what it answered.
+func (l *remoteLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, error) {
+	scope := &callScope{headers: c.headers}
+	defer func() { *c.sent = *c.sent || scope.sent.Load() }()
+	meta := mcp.Meta{}
+	for k, v := range c.meta {
+		meta[k] = v
+	}
+	token := l.tokens.Add(1)
+	meta["progressToken"] = token
+	l.mu.Lock()
+	l.progress[token] = c.onProgress
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.progress, token)
+	}()
+	params := &mcp.CallToolParams{Meta: meta, Name: c.tool.Name, Arguments: c.args, InputResponses: c.answers, RequestState: c.state}
+	raw, err := l.raw(ctx, scope, func(ctx context.Context) error {
+		_, err := l.inner.CallTool(ctx, params)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeResult(raw)
+}
+
+// onProgress finds the call that a server's progress is about.
+func (l *remoteLink) onProgress(p *mcp.ProgressNotificationParams) {
+	f, ok := p.ProgressToken.(float64)
+	if !ok || f != math.Trunc(f) {
+		return
+	}
+	l.mu.Lock()
+	on := l.progress[int64(f)]
+	l.mu.Unlock()
+	if on != nil {
+		on(Progress{Progress: p.Progress, Total: p.Total, Message: p.Message})
+	}
+}
+
+// pages follows the cursors of a list to its end: until a page has none, one
+// comes twice, or there are too many. each takes the raw result of a page and
+// returns the next cursor.
+func (l *remoteLink) pages(ctx context.Context, what string, get func(ctx context.Context, cursor string) error, each func(raw json.RawMessage) (string, error)) error {
+	seen := map[string]bool{}
+	cursor := ""
+	for range maxPages {
+		scope := new(callScope)
+		raw, err := l.raw(ctx, scope, func(ctx context.Context) error { return get(ctx, cursor) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if cursor, err = each(raw); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if cursor == "" {
+			return nil
+		}
+		if seen[cursor] {
+			return fmt.Errorf("%s: the server gives the same cursor twice; the pages so far are used", what)
+		}
+		seen[cursor] = true
+	}
+	return fmt.Errorf("%s: more than %d pages; the pages so far are used", what, maxPages)
+}
+
+// listTools lists the tools. A list that cannot be had is tried again a few
+// times; then it is empty, with the problem in it. The error says that the
+// connection or ctx ended.
+func (l *remoteLink) listTools(ctx context.Context) (toolList, error) {
+	if !l.declares(l.told.capabilities.Tools != nil) {
+		return toolList{}, nil
+	}
+	for try := 0; ; try++ {
+		list := l.listOnce(ctx)
+		if list.problem == nil || len(list.tools) > 0 {
+			return list, nil
+		}
+		if err := l.wire.failure(); err != nil {
+			return list, err
+		}
+		if ctx.Err() != nil {
+			return list, ctx.Err()
+		}
+		if isCode(list.problem, jsonrpc.CodeMethodNotFound) || errors.Is(list.problem, errSessionLost) || errors.As(list.problem, new(*HTTPError)) {
+			if l.told.capabilities.Tools == nil {
+				list.problem = nil // it never said that it has tools
+			}
+			return list, nil
+		}
+		if try == len(listPauses) {
+			return list, nil
+		}
+		if !sleep(ctx, listPauses[try]) {
+			return list, ctx.Err()
+		}
+	}
+}
+
+// declares says whether to ask for something. A server that declares nothing at
+// all is asked: some forget to.
+func (l *remoteLink) declares(it bool) bool {
+	c := l.told.capabilities
+	return it || c.Tools == nil && c.Resources == nil && c.Prompts == nil
+}
+
+func isCode(err error, code int64) bool {
+	var e *jsonrpc.Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+func (l *remoteLink) listOnce(ctx context.Context) toolList {
+	var list toolList
+	seen := map[string]bool{}
+	list.problem = l.pages(ctx, "tools/list",
+		func(ctx context.Context, cursor string) error {
+			_, err := l.inner.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+			return err
+		},
+		func(raw json.RawMessage) (string, error) {
+			page, err := decodeToolPage(l.name, raw)
+			list.rejected = append(list.rejected, page.rejected...)
+			for _, t := range page.tools {
+				switch _, err := mcpserver.HeaderParams(t.InputSchema); {
+				case seen[t.Name]:
+					list.reject(t, "the server lists another tool of this name before it")
+				case l.http && err != nil:
+					list.reject(t, fmt.Sprintf("its x-mcp-header annotations are invalid: %v", err))
+				default:
+					seen[t.Name] = true
+					list.tools = append(list.tools, t)
+				}
+			}
+			return page.next, err
+		})
+	return list
+}
+
+func (list *toolList) reject(t Tool, why string) {
+	list.rejected = append(list.rejected, RejectedTool{Server: t.Server, Name: t.Name, Reason: why})
+}

@@ -1,0 +1,144 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// elements reads the elements of one page of a list. Those that cannot be read
+// are left out, with a line in the log.
+func elements[T any](l *remoteLink, raw json.RawMessage, key string, add func(*T)) (next string, err error) {
+	var page map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return "", fmt.Errorf("the result is not an object")
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(page[key], &all); err != nil {
+		return "", fmt.Errorf("the result holds no array of %s", key)
+	}
+	for _, raw := range all {
+		var v *T
+		if err := decodeGuarded(raw, &v); err != nil || v == nil {
+			l.log.Warn("element of a list left out: it cannot be read", "list", key, "element", clip(string(raw), noiseLine))
+			continue
+		}
+		add(v)
+	}
+	if n := page["nextCursor"]; n != nil && !isNull(n) {
+		next = textOf(n)
+	}
+	return next, nil
+}
+
+// list lists with get, whose pages have their elements under key. A page that
+// fails ends the list; what came before it is returned with the error.
+func list[T any](ctx context.Context, l *remoteLink, method, key string, get func(ctx context.Context, cursor string) error) ([]*T, error) {
+	var all []*T
+	err := l.pages(ctx, method, get, func(raw json.RawMessage) (string, error) {
+		return elements(l, raw, key, func(v *T) { all = append(all, v) })
+	})
+	if isCode(err, jsonrpc.CodeMethodNotFound) {
+		return nil, nil // the server has none
+	}
+	return all, err
+}
+
+func (l *remoteLink) listResources(ctx context.Context) ([]*mcp.Resource, error) {
+	if l.told.capabilities.Resources == nil {
+		return nil, nil
+	}
+	return list[mcp.Resource](ctx, l, "resources/list", "resources", func(ctx context.Context, cursor string) error {
+		_, err := l.inner.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		return err
+	})
+}
+
+func (l *remoteLink) listResourceTemplates(ctx context.Context) ([]*mcp.ResourceTemplate, error) {
+	if l.told.capabilities.Resources == nil {
+		return nil, nil
+	}
+	return list[mcp.ResourceTemplate](ctx, l, "resources/templates/list", "resourceTemplates", func(ctx context.Context, cursor string) error {
+		_, err := l.inner.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		return err
+	})
+}
+
+func (l *remoteLink) listPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
+	if l.told.capabilities.Prompts == nil {
+		return nil, nil
+	}
+	return list[mcp.Prompt](ctx, l, "prompts/list", "prompts", func(ctx context.Context, cursor string) error {
+		_, err := l.inner.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		return err
+	})
+}
+
+// one makes a request that has one result and decodes it.
+func one[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context) error) (*T, error) {
+	raw, err := l.raw(ctx, new(callScope), do)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := decodeGuarded(raw, v); err != nil {
+		return nil, fmt.Errorf("the result cannot be read: %w", err)
+	}
+	return v, nil
+}
+
+func (l *remoteLink) readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	return one[mcp.ReadResourceResult](ctx, l, func(ctx context.Context) error {
+		_, err := l.inner.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		return err
+	})
+}
+
+func (l *remoteLink) getPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
+	return one[mcp.GetPromptResult](ctx, l, func(ctx context.Context) error {
+		_, err := l.inner.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: args})
+		return err
+	})
+}
+
+func (l *remoteLink) complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	return one[mcp.CompleteResult](ctx, l, func(ctx context.Context) error {
+		_, err := l.inner.Complete(ctx, p)
+		return err
+	})
+}
+
+func (l *remoteLink) subscribe(ctx context.Context, uri string) error {
+	return l.plain(ctx, func(ctx context.Context) error {
+		return l.inner.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	})
+}
+
+func (l *remoteLink) unsubscribe(ctx context.Context, uri string) error {
+	return l.plain(ctx, func(ctx context.Context) error {
+		return l.inner.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
+	})
+}
+
+func (l *remoteLink) setLevel(ctx context.Context, level mcp.LoggingLevel) error {
+	return l.plain(ctx, func(ctx context.Context) error {
+		return l.inner.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: level})
+	})
+}
+
+// ping asks for a sign of life. A server that does not know ping is alive.
+func (l *remoteLink) ping(ctx context.Context) error {
+	err := l.plain(ctx, func(ctx context.Context) error { return l.inner.Ping(ctx, nil) })
+	if isCode(err, jsonrpc.CodeMethodNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (l *remoteLink) plain(ctx context.Context, do func(ctx context.Context) error) error {
+	_, err := l.raw(ctx, new(callScope), do)
+	return err
+}

@@ -1,0 +1,152 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// A sseCarrier speaks the HTTP+SSE transport of 2024-11-05: one stream of events
+// brings all that the server says, and messages to it are posted to the
+// address that the stream's first event names.
+type sseCarrier struct {
+	at    *endpoint // of the stream
+	to    *endpoint // of the messages
+	wire  *wire
+	limit int
+
+	ctx    context.Context // of the connection: ends with close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// openSSE opens the stream and waits for the address of the messages. ctx
+// bounds that; the stream lives until close.
+func openSSE(ctx context.Context, at *endpoint, w *wire, limit int) (*sseCarrier, error) {
+	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	c := &sseCarrier{at: at, wire: w, limit: limit, ctx: streamCtx, cancel: cancel}
+	body, events, err := c.open()
+	if err != nil {
+		cancel()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	if !stop() {
+		cancel()
+		_ = body.Close()
+		return nil, ctx.Err()
+	}
+	c.wg.Go(func() { c.read(body, events) })
+	return c, nil
+}
+
+func (c *sseCarrier) open() (io.ReadCloser, *eventReader, error) {
+	resp, err := c.at.do(c.ctx, http.MethodGet, nil, http.Header{"Accept": {"text/event-stream"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, nil, c.at.refusal(resp)
+	}
+	if t := baseType(resp.Header); t != "text/event-stream" {
+		return nil, nil, fmt.Errorf("the response is %q, not a stream of events; perhaps the server speaks streamable HTTP (type http): %w", t, c.at.refusal(resp))
+	}
+	events := newEventReader(resp.Body, c.limit)
+	e, err := events.next()
+	if err == nil && e.name != "endpoint" {
+		err = fmt.Errorf("the stream begins with event %q, not with endpoint", e.name)
+	}
+	if err == nil {
+		err = c.address(strings.TrimSpace(string(e.data)))
+	}
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, nil, err
+	}
+	return resp.Body, events, nil
+}
+
+// address takes the address of the messages. It must be of the stream's origin:
+// the credentials go there.
+func (c *sseCarrier) address(raw string) error {
+	to, err := c.at.url.Parse(raw)
+	if err != nil || raw == "" {
+		return errors.New("the server names no usable address for messages")
+	}
+	if !sameOrigin(c.at.url, to) {
+		return fmt.Errorf("%w: messages are to go to another origin, %s", errRedirect, safeURL(to))
+	}
+	to.User = c.at.url.User
+	e := *c.at
+	e.url = to
+	e.mask = c.at.mask.with(queryValues(to))
+	c.to = &e
+	return nil
+}
+
+// queryValues are the values in an address's query: the session's id, mostly.
+func queryValues(u *url.URL) []string {
+	var all []string
+	for _, vs := range u.Query() {
+		all = append(all, vs...)
+	}
+	return all
+}
+
+func (c *sseCarrier) read(body io.ReadCloser, events *eventReader) {
+	defer body.Close()
+	for {
+		e, err := events.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("the server closed the stream of events")
+			}
+			c.wire.broken(withoutURL(err))
+			return
+		}
+		deliver(c.wire, e, c.limit)
+	}
+}
+
+func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	h := http.Header{"Content-Type": {"application/json"}}
+	if m.call != nil {
+		for k, v := range m.call.headers {
+			h.Set(k, v)
+		}
+		m.call.sent.Store(true)
+	}
+	resp, err := c.to.do(ctx, http.MethodPost, m.data, h)
+	if err != nil {
+		if m.call != nil && neverSent(err) {
+			m.call.sent.Store(false)
+		}
+		if c.ctx.Err() != nil {
+			return ErrClosed
+		}
+		return err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return c.to.refusal(resp)
+	}
+	discard(resp.Body)
+	return nil
+}
+
+func (c *sseCarrier) close() error {
+	c.wire.end(io.EOF)
+	c.cancel()
+	c.wg.Wait()
+	return nil
+}

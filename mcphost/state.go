@@ -1,0 +1,210 @@
+package mcphost
+
+import (
+	"fmt"
+	"time"
+)
+
+// A phase is where a server is in its life.
+type phase uint8
+
+const (
+	phaseIdle       phase = iota // not started
+	phaseLazy                    // its tools are known from the cache; the first call connects it
+	phaseConnecting              // an attempt is under way
+	phaseBackoff                 // between two attempts
+	phaseReady                   // connected
+	phaseFailed                  // given up; remote servers are tried again in the background
+	phaseNeedsAuth               // a login is needed
+	phaseDisabled                // switched off
+	phaseClosed                  // the end
+)
+
+func (p phase) String() string {
+	return [...]string{"idle", "lazy", "connecting", "backoff", "ready", "failed", "needs-auth", "disabled", "closed"}[p]
+}
+
+// A round is a number of attempts with one purpose.
+type round uint8
+
+const (
+	roundInitial  round = iota // the first connection
+	roundRecovery              // a connection was lost
+	roundManual                // somebody asked for it: one attempt
+	roundAgain                 // a failed server is given another chance, unnoticed unless it succeeds: one attempt
+)
+
+// An event is what happens to a server.
+type event uint8
+
+const (
+	evStart     event = iota // the host starts
+	evUse                    // a call needs the server
+	evConnected              // the attempt succeeded
+	evFailed                 // the attempt failed
+	evLost                   // the connection broke
+	evTimer                  // the time for the next attempt has come
+	evReconnect              // somebody asks for an attempt now
+	evEnable                 // somebody switches the server on
+	evDisable                // somebody switches the server off
+	evClose                  // the host closes, or the server is removed
+)
+
+// A state is all that decides what happens next to a server.
+type state struct {
+	phase   phase
+	round   round
+	attempt int    // attempts of this round, the one under way included
+	keep    Status // what is shown during roundAgain
+}
+
+// facts are what next has to know beside the state.
+type facts struct {
+	remote    bool // HTTP or SSE
+	lazy      bool // its tools are in the cache
+	transient bool // of evFailed: the same attempt may succeed later
+	needsAuth bool // of evFailed
+	stable    bool // of evLost: the connection had proved itself
+}
+
+// An action is what a transition asks for.
+type action struct {
+	dial     bool          // begin an attempt
+	stopDial bool          // stop the one under way
+	dropLink bool          // close the connection
+	timer    time.Duration // send evTimer after this time; zero means never
+}
+
+const (
+	initialTries  = 4 // of a remote server whose faults may pass; a process has one
+	recoveryTries = 5
+	// againAfter is the pause before a failed remote server is tried in the background.
+	againAfter = 30 * time.Second
+)
+
+// backoff is the pause before an attempt, the first being number 1. The caller
+// adds jitter.
+func backoff(r round, attempt int) time.Duration {
+	if attempt <= 1 {
+		return 0
+	}
+	unit := time.Second // recovery: 0, 1, 2, 4, 8 s
+	if r == roundInitial {
+		unit = 500 * time.Millisecond
+	}
+	return unit << (attempt - 2)
+}
+
+// status is what users see of a state.
+func (s state) status() Status {
+	switch s.phase {
+	case phaseReady:
+		return StatusConnected
+	case phaseFailed:
+		return StatusFailed
+	case phaseNeedsAuth:
+		return StatusNeedsAuth
+	case phaseDisabled:
+		return StatusDisabled
+	case phaseConnecting:
+		if s.round == roundAgain {
+			return s.keep
+		}
+	case phaseClosed:
+		return StatusFailed
+	}
+	return StatusPending
+}
+
+// trying reports whether an attempt is under way or will be soon: worth waiting for.
+func (s state) trying() bool { return s.phase == phaseConnecting || s.phase == phaseBackoff }
+
+// next is the whole state machine: no I/O, no clock, no lock. It reports an
+// error for an event that cannot happen in s.
+func next(s state, ev event, f facts) (state, action, error) {
+	switch {
+	case s.phase == phaseClosed:
+		return s, action{}, nil // late events of goroutines that are winding down
+	case ev == evClose:
+		return state{phase: phaseClosed}, action{stopDial: true, dropLink: true}, nil
+	case ev == evDisable:
+		return state{phase: phaseDisabled}, action{stopDial: true, dropLink: true}, nil
+	case ev == evReconnect:
+		return dial(roundManual, 1, action{dropLink: true, stopDial: true})
+	case ev == evEnable && s.phase == phaseDisabled:
+		return dial(roundManual, 1, action{})
+	case ev == evEnable, ev == evStart && s.phase != phaseIdle:
+		return s, action{}, nil
+	case ev == evStart && f.lazy:
+		return state{phase: phaseLazy}, action{}, nil
+	case ev == evStart, ev == evUse && s.phase == phaseLazy:
+		return dial(roundInitial, 1, action{})
+	case ev == evUse && (s.phase == phaseFailed || s.phase == phaseNeedsAuth), ev == evTimer && s.phase == phaseFailed:
+		n, a, err := dial(roundAgain, 1, action{})
+		n.keep = s.status()
+		return n, a, err
+	case ev == evUse:
+		return s, action{}, nil // it is there, or on its way, or switched off
+	case ev == evConnected && s.phase == phaseConnecting:
+		s.phase = phaseReady
+		return s, action{}, nil
+	case ev == evFailed && s.phase == phaseConnecting:
+		return failed(s, f)
+	case ev == evLost && s.phase == phaseReady:
+		return lost(s, f)
+	case ev == evTimer && s.phase == phaseBackoff:
+		return dial(s.round, s.attempt+1, action{})
+	case ev == evTimer, ev == evLost, ev == evFailed, ev == evConnected:
+		return s, action{}, fmt.Errorf("mcphost: event %d in phase %v", ev, s.phase)
+	}
+	return s, action{}, fmt.Errorf("mcphost: unknown event %d", ev)
+}
+
+func dial(r round, attempt int, a action) (state, action, error) {
+	a.dial = true
+	return state{phase: phaseConnecting, round: r, attempt: attempt}, a, nil
+}
+
+// failed decides after a failed attempt: wait for the next, or give up.
+func failed(s state, f facts) (state, action, error) {
+	tries := 1
+	switch {
+	case s.round == roundInitial && f.remote && f.transient:
+		tries = initialTries
+	case s.round == roundRecovery && (f.transient || !f.remote):
+		tries = recoveryTries
+	}
+	switch {
+	case f.needsAuth:
+		s.phase = phaseNeedsAuth
+		return s, action{}, nil
+	case s.attempt < tries:
+		s.phase = phaseBackoff
+		return s, action{timer: backoff(s.round, s.attempt+1)}, nil
+	}
+	s.phase = phaseFailed
+	return s, action{timer: inBackground(f)}, nil
+}
+
+func inBackground(f facts) time.Duration {
+	if f.remote && f.transient {
+		return againAfter
+	}
+	return 0
+}
+
+// lost decides after a lost connection. One that broke before it had proved
+// itself goes on with the round that made it, so that a server that connects
+// and dies is not started for ever.
+func lost(s state, f facts) (state, action, error) {
+	if f.stable || s.round != roundRecovery {
+		return dial(roundRecovery, 1, action{dropLink: true})
+	}
+	if s.attempt < recoveryTries {
+		s.phase = phaseBackoff
+		return s, action{dropLink: true, timer: backoff(s.round, s.attempt+1)}, nil
+	}
+	s.phase = phaseFailed
+	f.transient = true
+	return s, action{dropLink: true, timer: inBackground(f)}, nil
+}

@@ -1,0 +1,167 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tenon-sdk/tenon/internal/jsonl"
+	"github.com/tenon-sdk/tenon/internal/subproc"
+)
+
+// exitWait is how long a child whose stdout ended has to end itself, so that
+// its exit code and the last of its stderr can be told.
+const exitWait = 250 * time.Millisecond
+
+// A stdioCarrier is a child process and the two goroutines that move messages
+// to and from it.
+type stdioCarrier struct {
+	proc    *subproc.Proc
+	wire    *wire
+	limit   int
+	wg      sync.WaitGroup
+	write   chan *writing
+	closing func() error
+}
+
+// A writing is a message on its way to the goroutine that writes.
+type writing struct {
+	out  *outgoing
+	done chan error
+}
+
+// startStdio starts the child of a configuration.
+func startStdio(ctx context.Context, c Stdio, o *Options, onStderr func(string)) (*subproc.Proc, error) {
+	dir := c.Dir
+	if dir == "" {
+		dir = o.Dir
+	}
+	return subproc.Start(ctx, subproc.Options{
+		Command:  c.Command,
+		Args:     c.Args,
+		Env:      childEnv(c),
+		Dir:      dir,
+		Grace:    o.CloseGrace,
+		OnStderr: onStderr,
+	})
+}
+
+// childEnv is the parent's environment with the entry's on top, or the entry's
+// alone.
+func childEnv(c Stdio) []string {
+	var env []string
+	if !c.CleanEnv {
+		env = os.Environ()
+	} else {
+		env = []string{} // not nil: that would mean the parent's
+	}
+	for k, v := range c.Env {
+		env = append(env, k+"="+v) // of two with one name the last counts
+	}
+	return env
+}
+
+func newStdioCarrier(proc *subproc.Proc, w *wire, limit int) *stdioCarrier {
+	c := &stdioCarrier{proc: proc, wire: w, limit: limit, write: make(chan *writing)}
+	c.closing = sync.OnceValue(c.shutdown)
+	c.wg.Go(c.reader)
+	c.wg.Go(c.writer)
+	return c
+}
+
+// send hands a message to the writing goroutine, so that a child that does not
+// read holds up nobody beyond ctx.
+func (c *stdioCarrier) send(ctx context.Context, m *outgoing) error {
+	w := &writing{out: m, done: make(chan error, 1)}
+	select {
+	case c.write <- w:
+	case <-c.wire.done:
+		return c.wire.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-c.wire.done:
+		return c.wire.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *stdioCarrier) writer() {
+	for {
+		select {
+		case w := <-c.write:
+			if w.out.call != nil {
+				w.out.call.sent.Store(true)
+			}
+			_, err := c.proc.Stdin.Write(append(w.out.data, '\n'))
+			w.done <- err
+			if err != nil {
+				// The reader learns of the end, too, and says more about it; but
+				// a child may close its stdin and live on.
+				c.gone(fmt.Errorf("writing to the server: %w", plain(err)))
+				return
+			}
+		case <-c.wire.done:
+			return
+		}
+	}
+}
+
+func (c *stdioCarrier) reader() {
+	r := jsonl.NewReader(c.proc.Stdout, c.limit)
+	for {
+		line, err := r.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+				err = errors.New("the server closed its stdout")
+			}
+			c.gone(err)
+			return
+		}
+		switch {
+		case line.Oversized():
+			c.wire.oversized(line, c.limit)
+		case !c.wire.receive(line.Data):
+			c.wire.noise(line.Data)
+		}
+	}
+}
+
+// gone ends the wire with the reason that the process gives, if it ended.
+func (c *stdioCarrier) gone(err error) {
+	t := time.NewTimer(exitWait)
+	defer t.Stop()
+	select {
+	case <-c.proc.Exited():
+		err = fmt.Errorf("the server process %v", c.proc.Exit())
+	case <-t.C:
+	case <-c.wire.done:
+	}
+	c.wire.broken(err)
+}
+
+func (c *stdioCarrier) close() error { return c.closing() }
+
+func (c *stdioCarrier) shutdown() error {
+	c.wire.end(io.EOF)
+	err := c.proc.Close()
+	c.wg.Wait()
+	return err
+}
+
+// plain drops the file's name from an error of reading or writing a pipe.
+func plain(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,544 @@
+package mcphost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	headerSession  = "Mcp-Session-Id"
+	headerVersion  = "Mcp-Protocol-Version"
+	headerMethod   = "Mcp-Method"
+	headerName     = "Mcp-Name"
+	headerParam    = "Mcp-Param-"
+	headerLastID   = "Last-Event-ID"
+	statelessSince = "2026-07-28" // the version from which there are no sessions and no GET stream
+
+	// maxResume is how often a broken stream is resumed without any progress.
+	maxResume = 5
+	// deleteTime bounds the goodbye to a session.
+	deleteTime = time.Second
+	// badPosts is how many requests in a row may die of the network before the
+	// connection counts as lost.
+	badPosts = 3
+)
+
+// errSessionLost reports that the server does not know the session any more:
+// it did not process the request.
+var errSessionLost = errors.New("the server does not know this session any more")
+
+// A httpCarrier speaks streamable HTTP: a POST for each message, answers in its
+// response or a stream of events, and, if the server has one, a stream of what
+// the server says unasked.
+type httpCarrier struct {
+	at    *endpoint
+	wire  *wire
+	limit int
+
+	ctx    context.Context // of the connection: ends with close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+
+	mu      sync.Mutex // guards the rest
+	closed  bool       // no new goroutine may be added to wg
+	session string
+	version string // negotiated; empty during the handshake
+	lost    bool   // the session is gone: nothing to say goodbye to
+	bad     int    // requests in a row that the network lost
+}
+
+func newHTTPCarrier(ctx context.Context, at *endpoint, w *wire, limit int) *httpCarrier {
+	// The values of the context that connects are those of the connection; its
+	// end is not.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &httpCarrier{at: at, wire: w, limit: limit, ctx: ctx, cancel: cancel}
+}
+
+// initialized takes the version that the server chose, for the headers of what
+// follows.
+func (c *httpCarrier) initialized(result json.RawMessage) {
+	var r struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &r) == nil {
+		c.negotiated(r.ProtocolVersion)
+	}
+}
+
+// negotiated sets the version of the connection.
+func (c *httpCarrier) negotiated(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = version
+}
+
+// listen opens the stream of what the server says unasked, where there is one.
+// No answer to it is a fault.
+func (c *httpCarrier) listen() { c.spawn(c.standing) }
+
+func (c *httpCarrier) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Go(f)
+	return true
+}
+
+// send posts a message. The answer to a request may have arrived when it returns.
+func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.ctx, cancel)
+	release := func() { stop(); cancel() }
+	header, withSession := c.headers(m)
+	if m.call != nil {
+		m.call.sent.Store(true)
+	}
+	resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
+	if err != nil {
+		release()
+		if c.ctx.Err() != nil {
+			return ErrClosed
+		}
+		return c.postFailed(m, err)
+	}
+	c.mu.Lock()
+	c.bad = 0
+	c.mu.Unlock()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer release()
+		return c.refused(m, resp, withSession)
+	}
+	c.keepSession(resp)
+	if m.id == 0 {
+		discard(resp.Body)
+		release()
+		return nil
+	}
+	switch t := baseType(resp.Header); {
+	case t == "text/event-stream":
+		if !c.spawn(func() { defer release(); c.answerStream(ctx, m, resp) }) {
+			release()
+			_ = resp.Body.Close()
+			return ErrClosed
+		}
+		return nil
+	case t == "application/json":
+		defer release()
+		return c.answerJSON(m, resp)
+	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
+		// Some servers answer on the standing stream.
+		discard(resp.Body)
+		release()
+		return nil
+	default:
+		defer release()
+		e := c.at.refusal(resp)
+		return fmt.Errorf("the response is %q, not JSON or a stream of events: %w", t, e)
+	}
+}
+
+// headers are those of one POST.
+func (c *httpCarrier) headers(m *outgoing) (h http.Header, withSession bool) {
+	h = http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json, text/event-stream"},
+	}
+	c.mu.Lock()
+	version, session := c.version, c.session
+	c.mu.Unlock()
+	if version == "" {
+		version = metaVersion(m.params)
+	}
+	if version != "" {
+		h.Set(headerVersion, version)
+	}
+	if session != "" {
+		h.Set(headerSession, session)
+	}
+	if version >= statelessSince && m.method != "" {
+		h.Set(headerMethod, m.method)
+		if name := nameOf(m.method, m.params); name != "" {
+			h.Set(headerName, headerValue(name))
+		}
+	}
+	if m.call != nil {
+		for k, v := range m.call.headers {
+			h.Set(k, v)
+		}
+	}
+	return h, session != ""
+}
+
+// metaVersion is the protocol version that a request of the stateless era names.
+func metaVersion(params json.RawMessage) string {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	var v string
+	if json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &v) != nil {
+		return ""
+	}
+	return v
+}
+
+// nameOf is what a request is about, for its Mcp-Name header.
+func nameOf(method string, params json.RawMessage) string {
+	var p struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	}
+	switch method {
+	case "tools/call", "prompts/get", "resources/read":
+		if json.Unmarshal(params, &p) != nil {
+			return ""
+		}
+	}
+	if method == "resources/read" {
+		return p.URI
+	}
+	return p.Name
+}
+
+func (c *httpCarrier) keepSession(resp *http.Response) {
+	if id := resp.Header.Get(headerSession); id != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.session == "" {
+			c.session = id
+		}
+	}
+}
+
+// postFailed takes note of a request that the network lost: a few in a row and
+// the connection counts as lost.
+func (c *httpCarrier) postFailed(m *outgoing, err error) error {
+	if m.call != nil && neverSent(err) {
+		m.call.sent.Store(false)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRedirect) {
+		return err
+	}
+	c.mu.Lock()
+	c.bad++
+	broken := c.bad >= badPosts
+	c.mu.Unlock()
+	if broken {
+		c.wire.broken(err)
+	}
+	return err
+}
+
+// refused turns a response that is no success into the error of its request.
+func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool) error {
+	e := c.at.refusal(resp)
+	inner := replyError([]byte(e.Body))
+	if resp.StatusCode == http.StatusNotFound && withSession && (inner == nil || inner.Code != jsonrpc.CodeMethodNotFound) {
+		if m.call != nil {
+			m.call.sent.Store(false)
+		}
+		c.mu.Lock()
+		c.lost = true
+		c.mu.Unlock()
+		c.wire.loseSession()
+		return errSessionLost
+	}
+	if inner != nil && !e.NeedsAuth {
+		return fmt.Errorf("%w (HTTP %d)", inner, e.Status)
+	}
+	return e
+}
+
+// replyError is the error of a body that is a JSON-RPC reply, nil otherwise.
+func replyError(body []byte) *jsonrpc.Error {
+	var r struct {
+		Error *jsonrpc.Error `json:"error"`
+	}
+	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 {
+		return nil
+	}
+	return r.Error
+}
+
+// answerJSON reads an answer that is one JSON document.
+func (c *httpCarrier) answerJSON(m *outgoing, resp *http.Response) error {
+	defer resp.Body.Close()
+	body, err := readBody(resp, c.limit)
+	if err != nil {
+		return err
+	}
+	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
+	if len(body) == 0 || !c.wire.receive(body) {
+		return fmt.Errorf("the response is not a JSON-RPC message: %s", c.at.mask.hide(clip(string(body), bodyHead)))
+	}
+	// A reply with another id answers nothing; ours will not come.
+	c.wire.fail(m.id, errors.New("the response does not answer the request"))
+	return nil
+}
+
+// readBody reads a body up to a limit.
+func readBody(resp *http.Response, limit int) ([]byte, error) {
+	if limit < 0 {
+		return io.ReadAll(resp.Body)
+	}
+	tooLarge := func(n int64) error { return fmt.Errorf("%w: %d bytes or more, limit %d", ErrTooLarge, n, limit) }
+	if resp.ContentLength > int64(limit) {
+		return nil, tooLarge(resp.ContentLength)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the response: %w", err)
+	}
+	if len(body) > limit {
+		return nil, tooLarge(int64(len(body)))
+	}
+	return body, nil
+}
+
+// answerStream reads an answer that comes as a stream of events, and resumes a
+// stream that broke if the server numbers its events.
+func (c *httpCarrier) answerStream(ctx context.Context, m *outgoing, resp *http.Response) {
+	pos := new(streamPos)
+	for {
+		err := c.events(resp.Body, pos, func() bool { return c.answered(m.id) })
+		if ctx.Err() != nil || c.answered(m.id) && m.method != methodListen {
+			return
+		}
+		if m.method == methodListen {
+			// The reply to it would be its end; what counts are the events.
+			if resp, err = c.relisten(ctx, m, pos); err != nil {
+				return
+			}
+			continue
+		}
+		if pos.id == "" {
+			c.wire.fail(m.id, fmt.Errorf("%w: the stream ended: %w", ErrConnectionLost, orEOF(err)))
+			return
+		}
+		if resp, err = c.resume(ctx, pos); err != nil {
+			c.wire.fail(m.id, fmt.Errorf("%w: %w", ErrConnectionLost, err))
+			return
+		}
+	}
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (c *httpCarrier) answered(id int64) bool {
+	c.wire.mu.Lock()
+	defer c.wire.mu.Unlock()
+	return c.wire.pending[id] == nil
+}
+
+// A streamPos is where a stream of events is.
+type streamPos struct {
+	id    string        // of the last event
+	retry time.Duration // the server's wish for the pause before the next attempt
+	tries int           // attempts since the last event
+}
+
+// pause is how long to wait before the next attempt.
+func (p *streamPos) pause() time.Duration {
+	if p.retry > 0 && p.tries <= 1 {
+		return min(p.retry, time.Minute)
+	}
+	d := min(time.Second<<min(p.tries-1, 6), time.Minute)
+	return d/2 + rand.N(d/2+1)
+}
+
+// events hands the events of a body to the wire until done says so or it ends,
+// and closes it.
+func (c *httpCarrier) events(body io.ReadCloser, pos *streamPos, done func() bool) error {
+	defer body.Close()
+	r := newEventReader(body, c.limit)
+	for {
+		e, err := r.next()
+		if err != nil {
+			return err
+		}
+		pos.tries = 0
+		if e.id != "" {
+			pos.id = e.id
+		}
+		if n, err := strconv.ParseInt(e.retry, 10, 32); err == nil && n >= 0 {
+			pos.retry = time.Duration(n) * time.Millisecond
+		}
+		deliver(c.wire, e, c.limit)
+		if done() {
+			discard(body)
+			return nil
+		}
+	}
+}
+
+// deliver hands the data of an event to a wire.
+func deliver(w *wire, e sseEvent, limit int) {
+	if e.over != nil {
+		w.oversized(*e.over, limit)
+		return
+	}
+	if e.name != "" && e.name != "message" {
+		return
+	}
+	data := bytes.Trim(e.data, "\x00 \t\r\n")
+	// An event without data is a sign of life, or its id is all that counts.
+	if len(data) > 0 && !w.receive(data) {
+		w.noise(data)
+	}
+}
+
+// resume continues a broken stream.
+func (c *httpCarrier) resume(ctx context.Context, pos *streamPos) (*http.Response, error) {
+	var last error = io.ErrUnexpectedEOF
+	for pos.tries < maxResume {
+		pos.tries++
+		if !sleep(ctx, pos.pause()) {
+			return nil, ctx.Err()
+		}
+		resp, err := c.get(ctx, pos.id)
+		if err != nil {
+			last = err
+			continue
+		}
+		return resp, nil
+	}
+	return nil, fmt.Errorf("the stream could not be resumed: %w", last)
+}
+
+// relisten asks once more for a stream of changes that ended.
+func (c *httpCarrier) relisten(ctx context.Context, m *outgoing, pos *streamPos) (*http.Response, error) {
+	for pos.tries < 2*maxResume {
+		pos.tries++
+		if !sleep(ctx, pos.pause()) {
+			return nil, ctx.Err()
+		}
+		header, _ := c.headers(m)
+		resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
+		if err != nil {
+			continue
+		}
+		if baseType(resp.Header) == "text/event-stream" {
+			return resp, nil
+		}
+		discard(resp.Body)
+	}
+	return nil, errors.New("no stream")
+}
+
+// errNoStream reports that the server has no stream to give.
+var errNoStream = errors.New("the server has no such stream")
+
+// get opens a stream of events.
+func (c *httpCarrier) get(ctx context.Context, lastID string) (*http.Response, error) {
+	h := http.Header{"Accept": {"text/event-stream"}}
+	c.mu.Lock()
+	if c.version != "" {
+		h.Set(headerVersion, c.version)
+	}
+	if c.session != "" {
+		h.Set(headerSession, c.session)
+	}
+	c.mu.Unlock()
+	if lastID != "" {
+		h.Set(headerLastID, lastID)
+	}
+	resp, err := c.at.do(ctx, http.MethodGet, nil, h)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK || baseType(resp.Header) != "text/event-stream" {
+		discard(resp.Body)
+		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+			return nil, fmt.Errorf("HTTP %d", resp.StatusCode)
+		}
+		return nil, errNoStream
+	}
+	return resp, nil
+}
+
+// standing keeps the stream open on which the server says what nobody asked
+// for. The protocol makes it optional: any answer but a stream means that there
+// is none. A stream that keeps ending without an event is given up.
+func (c *httpCarrier) standing() {
+	pos := new(streamPos)
+	for pos.tries < 2*maxResume {
+		resp, err := c.get(c.ctx, pos.id)
+		switch {
+		case err == nil:
+			_ = c.events(resp.Body, pos, func() bool { return false }) // it ends, and is opened again
+		case errors.Is(err, errNoStream) || errors.Is(err, errRedirect):
+			return
+		}
+		pos.tries++
+		if !sleep(c.ctx, pos.pause()) {
+			return
+		}
+	}
+}
+
+// sleep waits; it reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// close says goodbye to the session and ends all requests.
+func (c *httpCarrier) close() error {
+	c.wire.end(io.EOF)
+	c.once.Do(func() {
+		c.mu.Lock()
+		session, lost := c.session, c.lost || c.bad > 0
+		c.closed = true
+		c.mu.Unlock()
+		if session != "" && !lost {
+			c.goodbye(session)
+		}
+		c.cancel()
+	})
+	c.wg.Wait()
+	return nil
+}
+
+func (c *httpCarrier) goodbye(session string) {
+	ctx, cancel := context.WithTimeout(c.ctx, deleteTime)
+	defer cancel()
+	h := http.Header{headerSession: {session}}
+	c.mu.Lock()
+	if c.version != "" {
+		h.Set(headerVersion, c.version)
+	}
+	c.mu.Unlock()
+	resp, err := c.at.do(ctx, http.MethodDelete, nil, h)
+	if err != nil {
+		return // the server forgets it by itself in time
+	}
+	discard(resp.Body)
+}

@@ -1,0 +1,548 @@
+package mcphost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/jsonl"
+	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+)
+
+// The handshake's methods: they are never cancelled on the wire.
+const (
+	methodInitialize = "initialize"
+	methodDiscover   = "server/discover"
+	methodListen     = "subscriptions/listen"
+	methodCancelled  = "notifications/cancelled"
+)
+
+const (
+	// noiseKept and noiseLine bound what is kept of lines that are no messages.
+	noiseKept = 5
+	noiseLine = 300
+	// maxInbound is how many requests of the server may be under way at once.
+	maxInbound = 64
+)
+
+// A carrier moves messages for a wire. What arrives it hands to the wire's
+// receive, noise, oversized and broken.
+type carrier interface {
+	// send sends one message. It returns when the message is on its way, or
+	// ctx ends. An error means that this message failed, not the connection.
+	send(ctx context.Context, m *outgoing) error
+	// close ends the carrier and waits for its goroutines. It is bounded.
+	close() error
+}
+
+// An outgoing is a message to the server.
+type outgoing struct {
+	data   []byte
+	method string // of a request or notification; empty for a reply
+	id     int64  // of a request; 0 otherwise
+	params json.RawMessage
+	call   *callScope // of a tool call; nil otherwise
+}
+
+// A callScope goes with the context of a request and comes back with what the
+// library would not tell: the raw result, whether the request was sent.
+type callScope struct {
+	headers map[string]string // for the HTTP request
+	raw     json.RawMessage   // the result; valid once the call returned without error
+	refusal *jsonrpc.Error    // the server's error; valid once the call returned with one
+	sent    atomic.Bool       // the request may have reached the server
+}
+
+type callScopeKey struct{}
+
+func withCallScope(ctx context.Context, s *callScope) context.Context {
+	return context.WithValue(ctx, callScopeKey{}, s)
+}
+
+// A pending is a request that is not answered yet.
+type pending struct {
+	method string
+	scope  *callScope
+	probe  *time.Timer // of server/discover: answers no if nobody does
+}
+
+// A wire is the connection that the library's client session reads and writes
+// ([mcp.Connection]), over any carrier. It is where a server's faults are
+// contained: what is no message is noise, a reply to nobody is dropped, a reply
+// that cannot be used fails the call that it answers, and the results that the
+// library would reject whole because of one element never reach it: they are
+// kept raw for those who asked, see callScope.
+type wire struct {
+	log     *slog.Logger
+	car     carrier
+	handle  notifications
+	probing time.Duration // how long server/discover may take
+
+	in   chan jsonrpc.Message // to Read; unbuffered, so that what came before the end is read before it
+	done chan struct{}        // closed when broken or closed
+	lost chan struct{}        // closed when the server forgot the session; what is under way may still be answered
+	once sync.Once
+	lose sync.Once
+	err  error // why done is closed
+
+	inbound atomic.Int64 // requests of the server under way
+
+	mu        sync.Mutex // guards the rest
+	pending   map[int64]*pending
+	handshake map[int64]bool // ids of initialize and server/discover
+	noiseN    int
+	noiseHead []string
+	stray     int // replies to nobody
+}
+
+// notifications are called from the goroutine that reads, in order. They must
+// not block.
+type notifications struct {
+	progress        func(*mcp.ProgressNotificationParams)
+	log             func(*mcp.LoggingMessageParams)
+	toolsChanged    func()
+	resourceUpdated func(uri string)
+}
+
+func newWire(log *slog.Logger, handle notifications, probing time.Duration) *wire {
+	return &wire{
+		log:       log,
+		handle:    handle,
+		probing:   probing,
+		in:        make(chan jsonrpc.Message),
+		done:      make(chan struct{}),
+		lost:      make(chan struct{}),
+		pending:   map[int64]*pending{},
+		handshake: map[int64]bool{},
+	}
+}
+
+// Connect implements [mcp.Transport].
+func (w *wire) Connect(context.Context) (mcp.Connection, error) { return w, nil }
+
+// SessionID implements [mcp.Connection].
+func (w *wire) SessionID() string { return "" }
+
+// Read implements [mcp.Connection].
+func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-w.in:
+		return m, nil
+	case <-w.done:
+		return nil, w.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection]. An error from here would make the library
+// give up the connection, so a request that cannot be sent is answered instead.
+func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+	}
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	out := &outgoing{data: data}
+	switch m := msg.(type) {
+	case *jsonrpc.Response:
+		w.inbound.Add(-1)
+		w.report("replying to the server", w.car.send(ctx, out))
+		return nil
+	case *jsonrpc.Request:
+		out.method, out.params = m.Method, m.Params
+		if !m.IsCall() {
+			if m.Method == methodCancelled && !w.mayCancel(m.Params) {
+				return nil
+			}
+			w.report("sending "+m.Method, w.car.send(ctx, out))
+			return nil
+		}
+		id, ok := m.ID.Raw().(int64)
+		if !ok {
+			return fmt.Errorf("mcphost: request id %v is not the library's", m.ID.Raw())
+		}
+		out.id = id
+		return w.request(ctx, out)
+	}
+	return nil
+}
+
+func (w *wire) request(ctx context.Context, out *outgoing) error {
+	scope, _ := ctx.Value(callScopeKey{}).(*callScope) // absent: nobody asked
+	out.call = scope
+	p := &pending{method: out.method, scope: scope}
+	w.mu.Lock()
+	w.pending[out.id] = p
+	if out.method == methodInitialize || out.method == methodDiscover {
+		w.handshake[out.id] = true
+	}
+	if out.method == methodDiscover && w.probing > 0 {
+		// Some servers answer nothing before initialize.
+		p.probe = time.AfterFunc(w.probing, func() {
+			w.fail(out.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "server/discover was not answered"})
+		})
+	}
+	w.mu.Unlock()
+	err := w.car.send(ctx, out)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		w.take(out.id)
+		return ctx.Err()
+	}
+	w.fail(out.id, err)
+	return nil
+}
+
+func (w *wire) report(what string, err error) {
+	if err != nil {
+		w.log.Debug("message not delivered", "what", what, "error", err)
+	}
+}
+
+// mayCancel says whether notifications/cancelled goes out: not for the
+// handshake, which the protocol forbids, and not for a request that was never
+// sent or is answered.
+func (w *wire) mayCancel(params json.RawMessage) bool {
+	var p struct {
+		RequestID int64 `json:"requestId"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.handshake[p.RequestID] {
+		delete(w.pending, p.RequestID)
+		return false
+	}
+	call, ok := w.pending[p.RequestID]
+	delete(w.pending, p.RequestID)
+	return ok && (call.scope == nil || call.scope.sent.Load())
+}
+
+// take removes and returns the pending request with an id.
+func (w *wire) take(id int64) *pending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pending[id]
+	if p == nil {
+		w.stray++
+		return nil
+	}
+	delete(w.pending, id)
+	if p.probe != nil {
+		p.probe.Stop()
+	}
+	return p
+}
+
+// fail answers the request with an id with an error, if it is still pending.
+func (w *wire) fail(id int64, err error) {
+	if w.take(id) == nil {
+		return
+	}
+	w.push(response(id, nil, err))
+}
+
+// failAll answers all pending requests with an error.
+func (w *wire) failAll(err error) {
+	w.mu.Lock()
+	ids := make([]int64, 0, len(w.pending))
+	for id := range w.pending {
+		ids = append(ids, id)
+	}
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.fail(id, err)
+	}
+}
+
+func (w *wire) push(m jsonrpc.Message) {
+	select {
+	case w.in <- m:
+	case <-w.done:
+	}
+}
+
+// response builds what the library takes for the server's reply.
+func response(id int64, result json.RawMessage, err error) *jsonrpc.Response {
+	jid, _ := jsonrpc.MakeID(float64(id)) // a float64 always makes an id
+	return &jsonrpc.Response{ID: jid, Result: result, Error: err}
+}
+
+// receive takes what arrived as one message or batch. It reports false for what
+// is neither: noise.
+func (w *wire) receive(data []byte) bool {
+	if data[0] != '{' && data[0] != '[' {
+		return false
+	}
+	data = validUTF8(data)
+	msgs, _, err := rpcmsg.Parse(data)
+	if err != nil {
+		// Perhaps a reply that is broken somewhere: then its call is lost, and
+		// that is all.
+		if id, ok := w.pendingID(data, data); ok {
+			w.fail(id, fmt.Errorf("the reply cannot be read: %w", err))
+			return true
+		}
+		return false
+	}
+	known := false
+	for _, m := range msgs {
+		known = w.message(m) || known
+	}
+	return known
+}
+
+func (w *wire) message(m *rpcmsg.Message) bool {
+	switch {
+	case m.Reply():
+		w.reply(m)
+	case m.Notification():
+		w.notification(m)
+	case m.Method != "" && m.ID != nil:
+		w.serverRequest(m)
+	case m.ID != nil && m.Method == "":
+		id, ok := w.number(m.ID)
+		if ok {
+			w.fail(id, errors.New("the reply has neither a result nor an error"))
+		}
+		return ok
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *wire) reply(m *rpcmsg.Message) {
+	id, ok := w.number(m.ID)
+	if !ok {
+		w.mu.Lock()
+		w.stray++
+		w.mu.Unlock()
+		return
+	}
+	p := w.take(id)
+	if p == nil {
+		return // late, doubled or made up
+	}
+	if m.Error != nil && !isNull(m.Error) {
+		e := wireError(m.Error)
+		if p.scope != nil {
+			p.scope.refusal = e // the library mistakes some codes for its own
+		}
+		w.push(response(id, nil, e))
+		return
+	}
+	result := m.Result
+	if p.scope != nil {
+		p.scope.raw = result
+		result = placeholder(p.method)
+	}
+	if p.method == methodInitialize {
+		if s, ok := w.car.(interface{ initialized(json.RawMessage) }); ok {
+			s.initialized(result)
+		}
+	}
+	w.push(response(id, result, nil))
+}
+
+// placeholder is the smallest result that the library takes in place of the one
+// kept raw.
+func placeholder(method string) json.RawMessage {
+	switch method {
+	case "tools/call":
+		return json.RawMessage(`{"content":[]}`)
+	case "tools/list":
+		return json.RawMessage(`{"tools":[]}`)
+	case "resources/list":
+		return json.RawMessage(`{"resources":[]}`)
+	case "resources/templates/list":
+		return json.RawMessage(`{"resourceTemplates":[]}`)
+	case "prompts/list":
+		return json.RawMessage(`{"prompts":[]}`)
+	}
+	return json.RawMessage(`{}`)
+}
+
+// number finds our id in a reply's: servers are known to answer 3 with "3".
+func (w *wire) number(raw json.RawMessage) (int64, bool) {
+	if s, ok := rpcmsg.Text(raw); ok {
+		raw = json.RawMessage(s)
+	}
+	var f float64
+	if err := json.Unmarshal(raw, &f); err != nil || f != float64(int64(f)) {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func wireError(raw json.RawMessage) *jsonrpc.Error {
+	var e struct {
+		Code    json.RawMessage `json:"code"`
+		Message json.RawMessage `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	out := &jsonrpc.Error{Code: jsonrpc.CodeInternalError}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		out.Message = clip(string(raw), noiseLine)
+		return out
+	}
+	var code float64
+	if json.Unmarshal(e.Code, &code) == nil {
+		out.Code = int64(code)
+	}
+	if json.Unmarshal(e.Message, &out.Message) != nil || out.Message == "" {
+		out.Message = clip(string(raw), noiseLine)
+	}
+	out.Data = e.Data
+	return out
+}
+
+func (w *wire) serverRequest(m *rpcmsg.Message) {
+	if w.inbound.Add(1) > maxInbound {
+		w.inbound.Add(-1)
+		w.log.Warn("request of the server dropped: too many at once", "method", m.Method)
+		return
+	}
+	var v any
+	if err := json.Unmarshal(m.ID, &v); err != nil {
+		w.inbound.Add(-1)
+		return
+	}
+	if v == nil { // the library takes a null id for a notification
+		w.inbound.Add(-1)
+		return
+	}
+	id, err := jsonrpc.MakeID(v)
+	if err != nil {
+		w.inbound.Add(-1)
+		return
+	}
+	w.push(&jsonrpc.Request{ID: id, Method: m.Method, Params: m.Params})
+}
+
+// notification handles what a server says unasked. Nothing but a cancellation
+// goes to the library, whose queue has no bound.
+func (w *wire) notification(m *rpcmsg.Message) {
+	var err error
+	switch m.Method {
+	case methodCancelled:
+		w.push(&jsonrpc.Request{Method: m.Method, Params: m.Params})
+	case "notifications/progress":
+		err = decodeTo(m.Params, w.handle.progress)
+	case "notifications/message":
+		err = decodeTo(m.Params, w.handle.log)
+	case "notifications/tools/list_changed":
+		w.handle.toolsChanged()
+	case "notifications/resources/updated":
+		err = decodeTo(m.Params, func(p *mcp.ResourceUpdatedNotificationParams) { w.handle.resourceUpdated(p.URI) })
+	}
+	if err != nil {
+		w.log.Debug("notification of the server cannot be read", "method", m.Method, "error", err)
+	}
+}
+
+func decodeTo[T any](params json.RawMessage, f func(*T)) error {
+	if params == nil {
+		return errors.New("no params")
+	}
+	v := new(T)
+	if err := json.Unmarshal(params, v); err != nil {
+		return err
+	}
+	f(v)
+	return nil
+}
+
+// noise takes a line that is no message.
+func (w *wire) noise(line []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noiseN++
+	if len(w.noiseHead) < noiseKept {
+		w.noiseHead = append(w.noiseHead, clip(string(line), noiseLine))
+	}
+	if w.noiseN == 1 {
+		w.log.Warn("the server writes to stdout what is no message", "line", clip(string(line), noiseLine))
+	}
+}
+
+func (w *wire) noiseSeen() (n int, head []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.noiseN, w.noiseHead[:len(w.noiseHead):len(w.noiseHead)]
+}
+
+// oversized takes a message above the limit: it fails the call that it answers,
+// or, if that cannot be told, all that are pending.
+func (w *wire) oversized(l jsonl.Line, limit int) {
+	err := fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, l.Size, limit)
+	w.log.Warn("message of the server thrown away", "error", err)
+	if id, ok := w.pendingID(l.Head, l.Tail); ok {
+		w.fail(id, err)
+		return
+	}
+	if !bytes.HasPrefix(l.Head, []byte("{")) || bytes.Contains(l.Head, []byte(`"method"`)) {
+		return // noise, or no reply
+	}
+	w.failAll(err)
+}
+
+// pendingID finds the id of a pending request in a reply of which only the two
+// ends can be relied on.
+func (w *wire) pendingID(head, tail []byte) (int64, bool) {
+	for _, raw := range []json.RawMessage{idAtHead(head), idAtTail(tail)} {
+		if raw == nil {
+			continue
+		}
+		if id, ok := w.number(raw); ok {
+			w.mu.Lock()
+			_, ok = w.pending[id]
+			w.mu.Unlock()
+			if ok {
+				return id, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// broken ends the wire because the carrier came to an end.
+func (w *wire) broken(err error) {
+	w.end(fmt.Errorf("%w: %w", ErrConnectionLost, err))
+}
+
+// loseSession tells whoever owns the wire that it needs a new one.
+func (w *wire) loseSession() { w.lose.Do(func() { close(w.lost) }) }
+
+func (w *wire) end(err error) {
+	w.once.Do(func() {
+		w.err = err
+		close(w.done)
+	})
+}
+
+// Close implements [mcp.Connection]. It does not wait: the library calls it
+// under a lock. The carrier is closed by the link.
+func (w *wire) Close() error {
+	w.end(io.EOF)
+	return nil
+}
