@@ -1,0 +1,297 @@
+package toolschema
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// defsKeys are the keys under which definitions stand at the root.
+var defsKeys = []string{"$defs", "definitions"}
+
+// refKeys are the keys that refer to another schema.
+var refKeys = []string{"$ref", "$dynamicRef", "$recursiveRef"}
+
+// A resolver turns every reference of a schema into "#", "#/$defs/NAME" or "#/definitions/NAME", and takes out what leads
+// nowhere or round in a circle.
+type resolver struct {
+	m    *mender
+	root *object
+	// places are the schemas that an $id, $anchor or $dynamicAnchor names, by that URI.
+	places map[string]*object
+	// refs are the references, from the schema that has one to the one that is meant; order is the order in which they were found.
+	refs  map[*object]*object
+	order []*object
+	// seen are the schemas that have been looked at.
+	seen map[*object]bool
+}
+
+// resolve rewrites all references of root.
+func (m *mender) resolve(root *object) {
+	if !mentionsRefs(root) {
+		return
+	}
+	r := &resolver{m: m, root: root, places: map[string]*object{}, refs: map[*object]*object{}, seen: map[*object]bool{}}
+	r.objectify()
+	r.collect(root, &url.URL{})
+	r.find(root, root)
+	state := make(map[*object]int, len(r.order))
+	for _, o := range r.order {
+		if state[o] == 0 {
+			r.breakCircles(o, state) // every circle has a schema with a reference in it
+		}
+	}
+	r.write()
+}
+
+// objectify writes boolean definitions as objects, which a reference can be to.
+func (r *resolver) objectify() {
+	for _, k := range defsKeys {
+		defs := r.root.object(k)
+		if defs == nil {
+			continue
+		}
+		for i, d := range defs.members {
+			switch d.value {
+			case true:
+				defs.members[i].value = &object{}
+			case false:
+				defs.members[i].value = newObject(member{"not", &object{}})
+			}
+		}
+	}
+}
+
+// mentionsRefs reports whether a value has a reference anywhere: most schemas have none.
+func mentionsRefs(v any) bool {
+	switch v := v.(type) {
+	case *object:
+		for _, m := range v.members {
+			if m.key == "$ref" || m.key == "$dynamicRef" || m.key == "$recursiveRef" || mentionsRefs(m.value) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if mentionsRefs(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// collect finds what can be referred to by URI.
+func (r *resolver) collect(o *object, base *url.URL) {
+	id := o.text("$id")
+	if id == "" && strings.Contains(o.text("id"), "://") { // draft-04
+		id = o.text("id")
+	}
+	if id != "" {
+		if u, err := base.Parse(strings.TrimSuffix(id, "#")); err == nil {
+			base = u
+			r.place(base.String(), o)
+		}
+	}
+	for _, k := range []string{"$anchor", "$dynamicAnchor"} {
+		if a := o.text(k); a != "" {
+			u := *base
+			u.Fragment = a
+			r.place(u.String(), o)
+		}
+	}
+	children(o, func(_, _ string, sub any) {
+		if s, ok := sub.(*object); ok {
+			r.collect(s, base)
+		}
+	})
+}
+
+func (r *resolver) place(uri string, o *object) {
+	if _, taken := r.places[uri]; !taken {
+		r.places[uri] = o
+	}
+}
+
+// find resolves the references of a schema and of all below it. resource is the schema that a fragment alone is about.
+func (r *resolver) find(o, resource *object) {
+	if r.seen[o] {
+		return
+	}
+	r.seen[o] = true
+	if id := o.text("$id"); o != r.root && id != "" && !strings.HasPrefix(id, "#") {
+		resource = o
+	}
+	for _, k := range refKeys {
+		v, ok := o.get(k)
+		if !ok {
+			continue
+		}
+		o.remove(k)
+		ref, _ := v.(string)
+		target := r.target(ref, resource)
+		switch _, has := r.refs[o]; {
+		case target == nil:
+			r.dangling(o, ref, k)
+		case has:
+			r.m.mend(k, "reference", "a second reference is taken out")
+		default:
+			if k != "$ref" {
+				r.m.mend(k, "dialect", "%s is written as $ref", k)
+			}
+			r.refs[o] = target
+			r.order = append(r.order, o)
+			r.find(target, r.root) // it may stand where no schema is looked for
+		}
+	}
+	children(o, func(key, name string, sub any) {
+		if s, ok := sub.(*object); ok {
+			r.m.push(key, name)
+			r.find(s, resource)
+			r.m.pop(key, name)
+		}
+	})
+}
+
+// dangling takes a reference out that cannot be followed, and keeps what it was in the description.
+func (r *resolver) dangling(o *object, ref, key string) {
+	r.m.mend(key, "reference", "%q leads nowhere in this schema and is taken out", shorten(ref))
+	if _, has := o.get("description"); !has && ref != "" {
+		o.set("description", "As defined by "+shorten(ref)+".")
+	}
+}
+
+// target finds the schema that a reference means, or nil. Nothing is fetched.
+func (r *resolver) target(ref string, resource *object) *object {
+	if ref == "#" {
+		return resource
+	}
+	if pointer, ok := strings.CutPrefix(ref, "#/"); ok {
+		if t := follow(resource, pointer); t != nil {
+			return t
+		}
+		return follow(r.root, pointer) // written for the whole document, though an $id stands between
+	}
+	base := &url.URL{}
+	if id := resource.text("$id"); id != "" {
+		if u, err := url.Parse(strings.TrimSuffix(id, "#")); err == nil {
+			base = u
+		}
+	}
+	u, err := base.Parse(ref)
+	if err != nil || ref == "" {
+		return nil
+	}
+	if t := r.places[strings.TrimSuffix(u.String(), "#")]; t != nil {
+		return t
+	}
+	pointer, isPointer := strings.CutPrefix(u.EscapedFragment(), "/")
+	u.Fragment, u.RawFragment = "", ""
+	if t := r.places[u.String()]; t != nil && isPointer {
+		return follow(t, pointer)
+	}
+	return nil
+}
+
+// follow goes along a JSON pointer, written as a URI fragment, to a schema.
+func follow(o *object, pointer string) *object {
+	var at any = o
+	for part := range strings.SplitSeq(pointer, "/") {
+		if plain, err := url.PathUnescape(part); err == nil {
+			part = plain
+		}
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		switch v := at.(type) {
+		case *object:
+			at, _ = v.get(part)
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			at = v[i]
+		default:
+			return nil
+		}
+	}
+	t, _ := at.(*object)
+	return t
+}
+
+// breakCircles takes out references that lead back to a schema for the same value: whoever follows them never ends.
+// state is 1 for a schema that is being looked at and 2 for one that is done.
+func (r *resolver) breakCircles(o *object, state map[*object]int) {
+	state[o] = 1
+	if t := r.refs[o]; t != nil {
+		switch state[t] {
+		case 0:
+			r.breakCircles(t, state)
+		case 1:
+			delete(r.refs, o)
+			r.m.mend("$ref", "reference", "a reference that leads back to itself is taken out")
+		}
+	}
+	children(o, func(key, _ string, sub any) {
+		if s, ok := sub.(*object); ok && inPlace[key] && state[s] == 0 {
+			r.breakCircles(s, state)
+		}
+	})
+	state[o] = 2
+}
+
+// write puts the references back, each by the name of a definition.
+func (r *resolver) write() {
+	names := map[*object]string{r.root: "#"}
+	taken := map[string]bool{}
+	for _, k := range defsKeys {
+		if defs := r.root.object(k); defs != nil {
+			for _, d := range defs.members {
+				taken[d.key] = true
+				if t, ok := d.value.(*object); ok && legalKey(d.key) && names[t] == "" {
+					names[t] = "#/" + k + "/" + d.key
+				}
+			}
+		}
+	}
+	for _, o := range r.order {
+		if t := r.refs[o]; t != nil && names[t] == "" {
+			names[t] = r.move(t, taken)
+		}
+	}
+	for _, o := range r.order {
+		if t := r.refs[o]; t != nil {
+			o.members = append([]member{{"$ref", names[t]}}, o.members...)
+			o.reindex()
+		}
+	}
+}
+
+// move makes a schema that stands elsewhere a definition, and leaves a reference in its place.
+func (r *resolver) move(t *object, taken map[string]bool) string {
+	name := "shared"
+	for i := 2; taken[name]; i++ {
+		name = fmt.Sprintf("shared_%d", i)
+	}
+	taken[name] = true
+	defs := r.root.object("$defs")
+	if defs == nil {
+		defs = &object{}
+		r.root.set("$defs", defs)
+	}
+	ref := "#/$defs/" + name
+	def := &object{members: t.members, index: t.index}
+	defs.set(name, def)
+	if own := r.refs[t]; own != nil { // its own reference goes with it
+		r.refs[def] = own
+		delete(r.refs, t)
+		for i, o := range r.order {
+			if o == t {
+				r.order[i] = def
+			}
+		}
+	}
+	t.members, t.index = []member{{"$ref", ref}}, nil
+	r.m.mend("$ref", "reference", "a schema that is referred to where it stands has become the definition %s", name)
+	return ref
+}

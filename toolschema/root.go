@@ -1,0 +1,432 @@
+package toolschema
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// maxMerged bounds how many schemas are looked at to merge the alternatives of a root.
+	maxMerged = 2000
+	// maxAlternatives bounds the schemas that a merged property may have.
+	maxAlternatives = 20
+)
+
+// rootKeys are what may not stand at the root for the model, or is said better in words.
+var rootKeys = []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "not"}
+
+// rootType makes the root an object. Without ok the arguments can be no object, and no call could be right.
+func (m *mender) rootType(o *object) (reason string, ok bool) {
+	t, has := o.get("type")
+	switch {
+	case !has:
+		m.mend("type", "root", "is missing; arguments are always an object")
+	case t == any("object"):
+		return "", true
+	default:
+		if list, isList := t.([]any); !isList || !slices.Contains(list, any("object")) {
+			return "its arguments are to be " + string(appendJSON(nil, t)) + ", but arguments are always an object", false
+		}
+		m.mend("type", "root", "is written as \"object\"; arguments are always an object")
+	}
+	if !has { // first, as everybody writes it
+		o.members = append([]member{{"type", "object"}}, o.members...)
+		o.reindex()
+		return "", true
+	}
+	o.set("type", "object")
+	return "", true
+}
+
+// flattenRoot merges what combines schemas at the root into one object with optional properties, and
+// leaves the rules to words. It needs a schema that has been cleaned.
+func (m *mender) flattenRoot(o *object) (reason string, ok bool) {
+	if !slices.ContainsFunc(rootKeys, func(k string) bool { return o.find(k) >= 0 }) {
+		m.rootProperties(o)
+		return "", true
+	}
+	f := &flattener{m: m, root: o, active: map[*object]bool{}}
+	all := f.flatten(o)
+	if all.impossible {
+		return "none of the alternatives at the root of its schema is an object", false
+	}
+	for _, k := range rootKeys {
+		if o.find(k) >= 0 {
+			m.mend(k, "root", "merged into the properties; the rule is said in the description")
+		}
+	}
+	o.remove(rootKeys...)
+	for _, kw := range all.others {
+		if o.find(kw.key) < 0 {
+			o.set(kw.key, kw.value)
+		}
+	}
+	o.set("properties", all.props)
+	if len(all.required) > 0 {
+		list := make([]any, len(all.required))
+		for i, r := range all.required {
+			list[i] = r
+		}
+		o.set("required", list)
+	}
+	pruneDefinitions(o)
+	return "", true
+}
+
+func (m *mender) rootProperties(o *object) {
+	if o.object("properties") == nil {
+		m.mend("properties", "root", "is missing and is written as {}")
+		o.set("properties", &object{})
+	}
+}
+
+// Arguments are what a schema says of an object.
+type arguments struct {
+	props    *object
+	required []string
+	// others are the keywords that hold for the whole object.
+	others []member
+	// impossible is a schema that no object matches.
+	impossible bool
+}
+
+// A flattener merges the schemas of a root.
+type flattener struct {
+	m    *mender
+	root *object
+	// active are the schemas that are being merged.
+	active map[*object]bool
+	count  int
+}
+
+// flatten is what a schema says of an object, with all that it combines merged.
+func (f *flattener) flatten(v any) arguments {
+	o, ok := v.(*object)
+	if !ok {
+		return arguments{props: &object{}, impossible: v == any(false)}
+	}
+	if f.count++; f.count > maxMerged || f.active[o] {
+		return arguments{props: &object{}}
+	}
+	f.active[o] = true
+	defer delete(f.active, o)
+	out := arguments{props: &object{}, impossible: !mayBeObject(o)}
+	if own := o.object("properties"); own != nil {
+		for _, p := range own.members {
+			out.props.set(p.key, p.value)
+		}
+	}
+	out.required = texts(o, "required")
+	for _, kw := range o.members {
+		switch shape := keywords[kw.key]; {
+		case slices.Contains(rootKeys, kw.key), shape == isUnknown, kw.key == "type", kw.key == "properties", kw.key == "required",
+			kw.key == "$defs", kw.key == "definitions", kw.key == "title", kw.key == "description", kw.key == "enum", kw.key == "const":
+		default:
+			out.others = append(out.others, kw)
+		}
+	}
+	if ref := o.text("$ref"); ref != "" {
+		out.and(f.flatten(f.lookup(ref)), true)
+	}
+	if list, ok := o.list("allOf"); ok {
+		for _, sub := range list {
+			out.and(f.flatten(sub), len(list) == 1)
+		}
+	}
+	f.choose(o, "anyOf", &out)
+	f.choose(o, "oneOf", &out)
+	f.condition(o, &out)
+	if not, ok := o.get("not"); ok {
+		f.m.rule("Not allowed: " + inWords(not) + ".")
+	}
+	return out
+}
+
+// lookup finds a definition.
+func (f *flattener) lookup(ref string) any {
+	if ref == "#" {
+		return f.root
+	}
+	for _, k := range defsKeys {
+		if name, ok := strings.CutPrefix(ref, "#/"+k+"/"); ok {
+			if def, ok := f.root.object(k).get(name); ok {
+				return def
+			}
+		}
+	}
+	return true
+}
+
+// mayBeObject reports whether the types of a schema leave room for an object.
+func mayBeObject(o *object) bool {
+	t, ok := o.get("type")
+	if !ok || t == any("object") {
+		return true
+	}
+	list, _ := t.([]any)
+	return slices.Contains(list, any("object"))
+}
+
+func texts(o *object, key string) []string {
+	list, _ := o.list(key)
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		if s, ok := e.(string); ok && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// and adds what must hold as well. Keywords that close an object are about one schema's own properties and are taken over from a lone one only.
+func (a *arguments) and(b arguments, alone bool) {
+	a.impossible = a.impossible || b.impossible
+	for _, p := range b.props.members {
+		if have, ok := a.props.get(p.key); ok {
+			a.props.set(p.key, both(have, p.value))
+		} else {
+			a.props.set(p.key, p.value)
+		}
+	}
+	for _, r := range b.required {
+		if !slices.Contains(a.required, r) {
+			a.required = append(a.required, r)
+		}
+	}
+	for _, kw := range b.others {
+		closes := kw.key == "additionalProperties" || kw.key == "unevaluatedProperties" || kw.key == "propertyNames"
+		if (alone || !closes) && !slices.ContainsFunc(a.others, func(m member) bool { return m.key == kw.key }) {
+			a.others = append(a.others, kw)
+		}
+	}
+}
+
+// both is a schema for values that match a and b.
+func both(a, b any) any {
+	switch {
+	case isAnything(b) || same(a, b):
+		return a
+	case isAnything(a):
+		return b
+	}
+	return combine("allOf", a, b)
+}
+
+// combine puts b beside a under a keyword, once.
+func combine(key string, a, b any) any {
+	list := []any{a}
+	if o, ok := a.(*object); ok && len(o.members) == 1 && o.members[0].key == key {
+		list, _ = o.list(key)
+	}
+	if slices.ContainsFunc(list, func(have any) bool { return same(have, b) }) {
+		return a
+	}
+	if len(list) >= maxAlternatives {
+		return &object{} // more than a model would read
+	}
+	return newObject(member{key, append(slices.Clone(list), b)})
+}
+
+// same reports whether two schemas are one, or written alike.
+func same(a, b any) bool {
+	ao, aok := a.(*object)
+	bo, bok := b.(*object)
+	if aok && bok && (ao == bo || len(ao.members) != len(bo.members)) {
+		return ao == bo
+	}
+	return equalJSON(a, b)
+}
+
+func isAnything(v any) bool {
+	o, ok := v.(*object)
+	return v == any(true) || ok && len(o.members) == 0
+}
+
+// choose merges alternatives: what any of them has becomes optional, what all of them need stays required.
+func (f *flattener) choose(o *object, key string, out *arguments) {
+	list, ok := o.list(key)
+	if !ok {
+		return
+	}
+	var possible []arguments
+	var said []string
+	for i, sub := range list {
+		alt := f.flatten(sub)
+		if alt.impossible {
+			f.m.mend(key+"/"+index(i), "root", "an alternative that is no object is taken out")
+			continue
+		}
+		possible = append(possible, alt)
+		said = append(said, f.setOf(sub, alt))
+	}
+	if len(possible) == 0 {
+		out.impossible = true
+		return
+	}
+	out.or(possible)
+	if len(possible) == 1 {
+		return // it has become what holds
+	}
+	how := "at least one"
+	if key == "oneOf" {
+		how = "exactly one"
+	}
+	f.m.rule("Give " + how + " of these sets of arguments: " + orList(said) + ".")
+}
+
+// or adds alternatives.
+func (a *arguments) or(alternatives []arguments) {
+	union := &object{}
+	common := slices.Clone(alternatives[0].required)
+	for _, alt := range alternatives {
+		for _, p := range alt.props.members {
+			if have, ok := union.get(p.key); ok {
+				union.set(p.key, either(have, p.value))
+			} else {
+				union.set(p.key, p.value)
+			}
+		}
+		common = slices.DeleteFunc(common, func(r string) bool { return !slices.Contains(alt.required, r) })
+	}
+	merged := arguments{props: union, required: common}
+	if len(alternatives) == 1 {
+		merged.others = alternatives[0].others
+	} else if allClosed(alternatives) {
+		merged.others = []member{{"additionalProperties", false}}
+	}
+	a.and(merged, true)
+}
+
+// allClosed reports whether no alternative takes other properties.
+func allClosed(alternatives []arguments) bool {
+	for _, alt := range alternatives {
+		if !slices.ContainsFunc(alt.others, func(m member) bool { return m.key == "additionalProperties" && m.value == any(false) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// either is a schema for values that match a or b. Constants and enumerations become one enumeration.
+func either(a, b any) any {
+	if isAnything(a) || same(a, b) {
+		return a
+	}
+	if isAnything(b) {
+		return b
+	}
+	if merged, ok := oneEnum(a, b); ok {
+		return merged
+	}
+	return combine("anyOf", a, b)
+}
+
+// oneEnum merges two schemas that differ in their constant values only.
+func oneEnum(a, b any) (any, bool) {
+	ao, aok := a.(*object)
+	bo, bok := b.(*object)
+	if !aok || !bok {
+		return nil, false
+	}
+	av, arest, aok := values(ao)
+	bv, brest, bok := values(bo)
+	if !aok || !bok || !equalJSON(arest, brest) {
+		return nil, false
+	}
+	all := slices.Clone(av)
+	for _, v := range bv {
+		if !slices.ContainsFunc(all, func(have any) bool { return equalJSON(have, v) }) {
+			all = append(all, v)
+		}
+	}
+	out := newObject(slices.Clone(ao.members)...)
+	out.remove("const")
+	out.set("enum", all)
+	return out, true
+}
+
+// values are the constant values of a schema, and its type.
+func values(o *object) (vals []any, rest *object, ok bool) {
+	rest = &object{}
+	for _, kw := range o.members {
+		switch kw.key {
+		case "const":
+			vals, ok = []any{kw.value}, true
+		case "enum":
+			vals, ok = kw.value.([]any)
+		case "description", "title", "default", "examples":
+		default:
+			rest.set(kw.key, kw.value)
+		}
+	}
+	return vals, rest, ok
+}
+
+// condition merges then and else as optional properties.
+func (f *flattener) condition(o *object, out *arguments) {
+	cond, ok := o.get("if")
+	if !ok {
+		return
+	}
+	var alternatives []arguments
+	var parts []string
+	for _, k := range []string{"then", "else"} {
+		sub, has := o.get(k)
+		if !has {
+			continue
+		}
+		alt := f.flatten(sub)
+		word := "then "
+		if k == "else" {
+			word = "otherwise "
+		}
+		if alt.impossible {
+			parts = append(parts, word+"no call is right")
+			continue
+		}
+		parts = append(parts, word+"give "+f.setOf(sub, alt))
+		alternatives = append(alternatives, alt)
+	}
+	if len(alternatives) > 0 {
+		for i := range alternatives {
+			alternatives[i].required, alternatives[i].others = nil, nil
+		}
+		out.or(alternatives)
+	}
+	if len(parts) > 0 {
+		f.m.rule("If " + inWords(cond) + " holds, " + strings.Join(parts, ", ") + ".")
+	}
+}
+
+// pruneDefinitions takes out the definitions that nothing refers to, now that the root is merged.
+func pruneDefinitions(root *object) {
+	used := map[string]bool{}
+	var mark func(v any)
+	mark = func(v any) {
+		o, ok := v.(*object)
+		if !ok {
+			return
+		}
+		if ref := o.text("$ref"); ref != "" && !used[ref] {
+			used[ref] = true
+			mark((&flattener{root: root}).lookup(ref))
+		}
+		children(o, func(key, _ string, sub any) {
+			if o != root || !slices.Contains(defsKeys, key) {
+				mark(sub)
+			}
+		})
+	}
+	mark(root)
+	for _, k := range defsKeys {
+		defs := root.object(k)
+		if defs == nil {
+			continue
+		}
+		defs.members = slices.DeleteFunc(defs.members, func(d member) bool { return !used["#/"+k+"/"+d.key] })
+		defs.reindex()
+		if len(defs.members) == 0 {
+			root.remove(k)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package toolschema
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// maxWords bounds a schema that is quoted in a description, in characters.
+	maxWords = 300
+	// maxSets bounds how many sets of arguments one rule lists, and maxRules the length of all rules in characters.
+	maxSets  = 12
+	maxRules = 2000
+)
+
+// rule keeps a sentence for the description. Two that say the same are one.
+func (m *mender) rule(s string) {
+	if !slices.Contains(m.rules, s) {
+		m.rules = append(m.rules, s)
+	}
+}
+
+// ruleText are all rules, as much as fits.
+func (m *mender) ruleText() string {
+	s := strings.Join(m.rules, " ")
+	s, _ = truncate(s, maxRules)
+	return s
+}
+
+// inWords is a schema as the model can read it in a sentence.
+func inWords(v any) string {
+	s, _ := truncate(string(appendJSON(nil, v)), maxWords)
+	return s
+}
+
+// setOf names the arguments that an alternative asks for.
+func (f *flattener) setOf(sub any, alt arguments) string {
+	var parts []string
+	add := func(key string) {
+		p, _ := alt.props.get(key)
+		o, _ := p.(*object)
+		if vals, _, ok := valuesOf(o); ok && len(vals) == 1 {
+			key += " = " + inWords(vals[0])
+		}
+		parts = append(parts, key)
+	}
+	for _, r := range alt.required {
+		add(r)
+	}
+	for _, p := range alt.props.members {
+		o, _ := p.value.(*object)
+		vals, _, constant := valuesOf(o)
+		required := slices.Contains(alt.required, p.key)
+		if !required && (len(alt.required) == 0 || constant && len(vals) == 1) {
+			add(p.key)
+		}
+	}
+	title := ""
+	if o, ok := sub.(*object); ok {
+		if title = o.text("title"); title != "" {
+			title, _ = truncate(title, 60)
+			title += ": "
+		}
+	}
+	if len(parts) > maxSets {
+		parts = append(parts[:maxSets], "…")
+	}
+	return title + "{" + strings.Join(parts, ", ") + "}"
+}
+
+func valuesOf(o *object) ([]any, *object, bool) {
+	if o == nil {
+		return nil, nil, false
+	}
+	return values(o)
+}
+
+// orList joins alternatives.
+func orList(items []string) string {
+	var distinct []string
+	for _, s := range items {
+		if !slices.Contains(distinct, s) {
+			distinct = append(distinct, s)
+		}
+	}
+	if n := len(distinct); n > maxSets {
+		return strings.Join(distinct[:maxSets], " or ") + " or one of " + index(n-maxSets) + " more"
+	}
+	return strings.Join(distinct, " or ")
+}
