@@ -98,7 +98,7 @@ func (m *Model) finish() {
 		_ = s.Close() // a listener that is closed already is no matter
 	}
 	for _, v := range violations {
-		m.o.TB.Errorf("modeltest: request %d would have been refused: %d %s: %s", v.Request.number, v.Status, v.Type, v.Message)
+		m.o.TB.Errorf("modeltest: request %d to %s would have been refused: %v", v.Request.number, v.Request.Path, v)
 	}
 }
 
