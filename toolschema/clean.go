@@ -43,6 +43,9 @@ func (m *mender) schema(v any) any {
 
 // clean makes a schema and all below it valid draft 2020-12, with property keys that the API accepts.
 func (m *mender) clean(o *object) {
+	if m.loosened[o] {
+		m.loose++
+	}
 	m.modernize(o)
 	m.liftRequired(o)
 	// Over a copy: keywords go away meanwhile.
@@ -51,12 +54,19 @@ func (m *mender) clean(o *object) {
 		if shape == isUnknown && !(m.cut && hasTooDeep(kw.value)) {
 			continue
 		}
+		before := m.loose
 		v, ok := m.keyword(kw.key, shape, kw.value)
-		if !ok {
+		switch {
+		case !ok:
 			o.remove(kw.key)
-			continue
+		case kw.key == "oneOf" && m.loose != before && o.find("anyOf") < 0:
+			// More than one alternative may match now.
+			m.mend(kw.key, "shape", "is written as anyOf, since not every alternative could be kept as it is")
+			o.remove(kw.key)
+			o.set("anyOf", v)
+		default:
+			o.set(kw.key, v)
 		}
-		o.set(kw.key, v)
 	}
 	m.renameLists(o)
 }
@@ -84,9 +94,7 @@ func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 	}
 	switch s {
 	case isSchema:
-		m.push(key, "")
-		defer m.pop(key, "")
-		return m.schema(v), true
+		return m.subschema(key, v)
 	case isSchemas:
 		return m.schemas(key, v)
 	case isSchemaMap:
@@ -121,6 +129,35 @@ func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 		return drop("its value is nested too deep and is taken out")
 	}
 	return v, true
+}
+
+// subschema makes the value of a keyword a schema. What is none goes, and so does a condition or a ban that would now
+// cover more than the server's.
+func (m *mender) subschema(key string, v any) (any, bool) {
+	switch v {
+	case "true", "false":
+		m.mend(key, "shape", "%s in quotation marks is written as a boolean", v)
+		return v == "true", true
+	}
+	_, isName := typeNames[strings.ToLower(textOf(v))]
+	if !isSchemaLike(v) && !isName {
+		m.mend(key, "keyword", "is no schema and is taken out")
+		return nil, false
+	}
+	before := m.loose
+	m.push(key, "")
+	out := m.schema(v)
+	m.pop(key, "")
+	if m.loose != before && (key == "not" || key == "if") {
+		m.mend(key, "keyword", "could not be kept as it is, and is taken out")
+		return nil, false
+	}
+	return out, true
+}
+
+func textOf(v any) string {
+	s, _ := v.(string)
+	return s
 }
 
 func (m *mender) schemas(key string, v any) (any, bool) {

@@ -237,6 +237,9 @@ func (p *parser) text() (string, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", errSyntax
 	}
+	if strings.ContainsRune(s, 0) { // which some who read it do not take
+		s, p.mangled = strings.ReplaceAll(s, "\x00", "\ufffd"), true
+	}
 	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\ufffd")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
 		p.mangled = true
 	}

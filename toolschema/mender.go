@@ -21,6 +21,10 @@ type mender struct {
 	alias map[string]string
 	// original are the server's keys, by the alias.
 	original map[string]string
+	// loosened are schemas that accept more since a reference of theirs went.
+	loosened map[*object]bool
+	// loose counts the changes by which a schema may accept more.
+	loose int
 	// rules say in words what the mended root can no longer say.
 	rules []string
 }
@@ -43,6 +47,9 @@ func (m *mender) pop(_, name string) {
 
 // mend reports a change to a keyword of the schema at hand; an empty key means the schema itself.
 func (m *mender) mend(key, kind, format string, args ...any) {
+	if kind != "key" && kind != "dialect" {
+		m.loose++
+	}
 	if len(m.report) >= maxReport {
 		m.more++
 		return

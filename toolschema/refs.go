@@ -1,6 +1,7 @@
 package toolschema
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -23,6 +24,10 @@ type resolver struct {
 	// refs are the references, from the schema that has one to the one that is meant; order is the order in which they were found.
 	refs  map[*object]*object
 	order []*object
+	// hints are names for the schemas that are meant, by how they are referred to.
+	hints map[*object]string
+	// used are keywords of the root that hold definitions under another name; they go when their schemas have moved.
+	used map[string]bool
 	// seen are the schemas that have been looked at.
 	seen map[*object]bool
 }
@@ -32,7 +37,7 @@ func (m *mender) resolve(root *object) {
 	if !mentionsRefs(root) {
 		return
 	}
-	r := &resolver{m: m, root: root, places: map[string]*object{}, refs: map[*object]*object{}, seen: map[*object]bool{}}
+	r := &resolver{m: m, root: root, places: map[string]*object{}, refs: map[*object]*object{}, seen: map[*object]bool{}, hints: map[*object]string{}, used: map[string]bool{}}
 	r.objectify()
 	r.collect(root, &url.URL{})
 	r.find(root, root)
@@ -140,6 +145,7 @@ func (r *resolver) find(o, resource *object) {
 			if k != "$ref" {
 				r.m.mend(k, "dialect", "%s is written as $ref", k)
 			}
+			r.hint(target, ref)
 			r.refs[o] = target
 			r.order = append(r.order, o)
 			r.find(target, r.root) // it may stand where no schema is looked for
@@ -154,8 +160,23 @@ func (r *resolver) find(o, resource *object) {
 	})
 }
 
+// hint keeps what a schema is called, and where it stands if that is no keyword.
+func (r *resolver) hint(t *object, ref string) {
+	last := ref[strings.LastIndexAny(ref, "/#")+1:]
+	if _, err := strconv.Atoi(last); err != nil && legalKey(last) && r.hints[t] == "" {
+		r.hints[t] = last
+	}
+	if pointer, ok := strings.CutPrefix(ref, "#/"); ok {
+		first, _, _ := strings.Cut(pointer, "/")
+		if _, known := keywords[first]; !known && first != "dependencies" && first != "additionalItems" {
+			r.used[first] = true
+		}
+	}
+}
+
 // dangling takes a reference out that cannot be followed, and keeps what it was in the description.
 func (r *resolver) dangling(o *object, ref, key string) {
+	r.m.loosened[o] = true
 	r.m.mend(key, "reference", "%q leads nowhere in this schema and is taken out", shorten(ref))
 	if _, has := o.get("description"); !has && ref != "" {
 		o.set("description", "As defined by "+shorten(ref)+".")
@@ -220,35 +241,37 @@ func follow(o *object, pointer string) *object {
 }
 
 // breakCircles takes out references that lead back to a schema for the same value: whoever follows them never ends.
-// state is 1 for a schema that is being looked at and 2 for one that is done.
-func (r *resolver) breakCircles(o *object, state map[*object]int) {
+// state is 1 for a schema that is being looked at and 2 for one that is done. It reports whether a part of o is being looked
+// at, so that the last reference on the way to it has to go.
+func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) {
 	state[o] = 1
-	if t := r.refs[o]; t != nil {
-		switch state[t] {
-		case 0:
-			r.breakCircles(t, state)
-		case 1:
-			delete(r.refs, o)
-			r.m.mend("$ref", "reference", "a reference that leads back to itself is taken out")
-		}
+	if t := r.refs[o]; t != nil && (state[t] == 1 || state[t] == 0 && r.breakCircles(t, state)) {
+		delete(r.refs, o)
+		r.m.loosened[o] = true
+		r.m.mend("$ref", "reference", "a reference that leads back to itself is taken out")
 	}
 	children(o, func(key, _ string, sub any) {
-		if s, ok := sub.(*object); ok && inPlace[key] && state[s] == 0 {
-			r.breakCircles(s, state)
+		if s, ok := sub.(*object); ok && inPlace[key] {
+			closed = closed || state[s] == 1
+			if state[s] == 0 {
+				closed = r.breakCircles(s, state) || closed
+			}
 		}
 	})
 	state[o] = 2
+	return closed
 }
 
 // write puts the references back, each by the name of a definition.
 func (r *resolver) write() {
+	r.legalizeNames()
 	names := map[*object]string{r.root: "#"}
 	taken := map[string]bool{}
 	for _, k := range defsKeys {
 		if defs := r.root.object(k); defs != nil {
 			for _, d := range defs.members {
 				taken[d.key] = true
-				if t, ok := d.value.(*object); ok && legalKey(d.key) && names[t] == "" {
+				if t, ok := d.value.(*object); ok && names[t] == "" {
 					names[t] = "#/" + k + "/" + d.key
 				}
 			}
@@ -265,13 +288,38 @@ func (r *resolver) write() {
 			o.reindex()
 		}
 	}
+	for k := range r.used {
+		r.root.remove(k)
+	}
+}
+
+// legalizeNames gives definitions names that need no escapes in a reference.
+func (r *resolver) legalizeNames() {
+	for _, k := range defsKeys {
+		defs := r.root.object(k)
+		if defs == nil {
+			continue
+		}
+		for i, d := range defs.members {
+			if legalKey(d.key) {
+				continue
+			}
+			name := plainAlias(d.key)
+			for n := 0; defs.find(name) >= 0; n++ {
+				name = hashedAlias(d.key, n)
+			}
+			defs.members[i].key = name
+			defs.reindex()
+		}
+	}
 }
 
 // move makes a schema that stands elsewhere a definition, and leaves a reference in its place.
 func (r *resolver) move(t *object, taken map[string]bool) string {
-	name := "shared"
+	hint := cmp.Or(r.hints[t], "shared")
+	name := hint
 	for i := 2; taken[name]; i++ {
-		name = fmt.Sprintf("shared_%d", i)
+		name = fmt.Sprintf("%.50s_%d", hint, i)
 	}
 	taken[name] = true
 	defs := r.root.object("$defs")

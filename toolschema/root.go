@@ -253,7 +253,9 @@ func (f *flattener) choose(o *object, key string, out *arguments) {
 	for i, sub := range list {
 		alt := f.flatten(sub)
 		if alt.impossible {
-			f.m.mend(key+"/"+index(i), "root", "an alternative that is no object is taken out")
+			f.m.push(key, index(i))
+			f.m.mend("", "root", "an alternative that is no object is taken out")
+			f.m.pop(key, index(i))
 			continue
 		}
 		possible = append(possible, alt)
@@ -267,11 +269,14 @@ func (f *flattener) choose(o *object, key string, out *arguments) {
 	if len(possible) == 1 {
 		return // it has become what holds
 	}
-	how := "at least one"
-	if key == "oneOf" {
-		how = "exactly one"
+	said = distinct(said)
+	switch {
+	case len(said) == 1, key == "anyOf" && slices.Contains(said, "{}"): // nothing to choose
+	case key == "oneOf":
+		f.m.rule("Give exactly one of these sets of arguments: " + orList(said) + ".")
+	default:
+		f.m.rule("Give at least one of these sets of arguments: " + orList(said) + ".")
 	}
-	f.m.rule("Give " + how + " of these sets of arguments: " + orList(said) + ".")
 }
 
 // or adds alternatives.

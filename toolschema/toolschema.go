@@ -37,6 +37,7 @@
 package toolschema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -185,7 +186,7 @@ func ForModel(t Tool, o *Options) (Model, *Quarantine) {
 
 // mendSchema mends a schema whose values below a level are cut. A reason means that it cannot be mended.
 func mendSchema(raw json.RawMessage, nesting int) (m *mender, schema json.RawMessage, reason string) {
-	m = &mender{}
+	m = &mender{loosened: map[*object]bool{}}
 	root, reason := m.parse(raw, nesting)
 	if reason != "" {
 		return nil, nil, reason
@@ -205,9 +206,10 @@ func mendSchema(raw json.RawMessage, nesting int) (m *mender, schema json.RawMes
 
 // parse reads a schema and makes its root an object.
 func (m *mender) parse(raw json.RawMessage, nesting int) (root *object, reason string) {
-	if len(strings.TrimSpace(string(raw))) == 0 {
+	anything := newObject(member{"type", "object"}, member{"properties", &object{}})
+	if len(bytes.TrimSpace(raw)) == 0 {
 		m.mend("", "root", "there is no schema; any object is accepted")
-		return &object{}, ""
+		return anything, ""
 	}
 	v, p, err := parseJSON(raw, nesting)
 	if err != nil {
@@ -233,7 +235,7 @@ func (m *mender) parse(raw json.RawMessage, nesting int) (root *object, reason s
 	default:
 		m.mend("", "root", "the schema is no object; any object is accepted")
 	}
-	return &object{}, ""
+	return anything, ""
 }
 
 // modelDescription cuts a description so that the rules find room behind it.

@@ -39,8 +39,12 @@ func (f *flattener) setOf(sub any, alt arguments) string {
 	add := func(key string) {
 		p, _ := alt.props.get(key)
 		o, _ := p.(*object)
-		if vals, _, ok := valuesOf(o); ok && len(vals) == 1 {
-			key += " = " + inWords(vals[0])
+		if vals, _, ok := valuesOf(o); ok && len(vals) <= 4 {
+			said := make([]string, len(vals))
+			for i, v := range vals {
+				said[i] = inWords(v)
+			}
+			key += " = " + strings.Join(said, " or ")
 		}
 		parts = append(parts, key)
 	}
@@ -75,16 +79,20 @@ func valuesOf(o *object) ([]any, *object, bool) {
 	return values(o)
 }
 
+// distinct leaves out what was said before.
+func distinct(items []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(items, func(s string) bool {
+		before := seen[s]
+		seen[s] = true
+		return before
+	})
+}
+
 // orList joins alternatives.
 func orList(items []string) string {
-	var distinct []string
-	for _, s := range items {
-		if !slices.Contains(distinct, s) {
-			distinct = append(distinct, s)
-		}
+	if n := len(items); n > maxSets {
+		return strings.Join(items[:maxSets], " or ") + " or one of " + index(n-maxSets) + " more"
 	}
-	if n := len(distinct); n > maxSets {
-		return strings.Join(distinct[:maxSets], " or ") + " or one of " + index(n-maxSets) + " more"
-	}
-	return strings.Join(distinct, " or ")
+	return strings.Join(items, " or ")
 }
