@@ -3,31 +3,203 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
 )
 
 // Scheduling says where a handler runs.
 type Scheduling int
 
 const (
-	// Concurrent runs each handler on a goroutine of its own.
+	// Concurrent runs each handler on a goroutine of its own. The caller waits
+	// for it, but no longer than for its own context and the time limit.
 	Concurrent Scheduling = iota
-	// Inline runs each handler in the calling goroutine.
+	// Inline runs each handler in the calling goroutine. A handler that
+	// ignores its context then holds up its caller.
 	Inline
 )
 
-// A Middleware wraps each call of a tool handler, resource reader and prompt generator.
+func (s Scheduling) String() string {
+	if s == Inline {
+		return "inline"
+	}
+	return "concurrent"
+}
+
+// A Middleware wraps each call of a tool handler, resource reader and prompt
+// handler. It runs where the handler runs, after the arguments were checked and
+// before the result is. It calls next at most once, with a context that comes
+// from its own; next returns the handler's error. What the middleware returns
+// counts as the handler's error, and a panic in it is contained like the handler's.
 type Middleware func(ctx context.Context, inv *Invocation, next func(context.Context) error) error
 
 // An Invocation is what a [Middleware] wraps.
 type Invocation struct {
-	Kind      Kind
-	Name      string          // tool or prompt name, or URI
-	Arguments json.RawMessage // of a tool
-	Result    *Result         // of a tool, once next has returned
+	Kind Kind
+	// Name is the name of the tool or prompt, or the URI of the resource.
+	Name string
+	// Arguments is a tool's arguments. Changing them has no effect.
+	Arguments json.RawMessage
+	// Result is a tool's result once next has returned without an error. The
+	// middleware may replace it, but not modify it.
+	Result *Result
 }
 
-// Dispatch returns the scheduling and middleware of direct calls.
-func (s *Server) Dispatch() (Scheduling, Middleware) { return Concurrent, nil }
+// A dispatch is the pair that governs how handlers run. It is immutable, so
+// that who reads it never gets one half of each of two.
+type dispatch struct {
+	scheduling Scheduling
+	middleware Middleware
+}
 
-// SetDispatch replaces scheduling and middleware of later direct calls.
-func (s *Server) SetDispatch(sc Scheduling, m Middleware) {}
+// Dispatch returns the scheduling and the middleware of direct calls. A
+// session has its own pair.
+func (s *Server) Dispatch() (Scheduling, Middleware) {
+	d := s.dispatch.Load()
+	return d.scheduling, d.middleware
+}
+
+// SetDispatch replaces the pair for later direct calls; a nil m means no
+// middleware. Calls that are running and sessions keep theirs.
+func (s *Server) SetDispatch(sc Scheduling, m Middleware) {
+	s.dispatch.Store(&dispatch{sc, m})
+}
+
+// A job is one run of user code: a handler, reader or generator.
+type job struct {
+	scope  *scope
+	pair   *dispatch
+	life   *lifetime
+	limit  time.Duration // NoTimeout means none
+	serial *serialQueue  // nil: not serial
+	slot   *serialSlot   // held in serial
+	run    func(ctx context.Context, inv *Invocation) error
+	inv    Invocation
+}
+
+// An outcome says how a job ended.
+type outcome int
+
+const (
+	finished  outcome = iota // run returned
+	cancelled                // the caller's context ended
+	timedOut                 // the time limit passed
+	closed                   // the server or session was closed
+	stuck                    // never started: a serial call before it does not end
+)
+
+// do runs a job. If it did not finish, its goroutine may go on for a while, and
+// what it returns is dropped.
+func (j *job) do(ctx context.Context) (outcome, error) {
+	defer j.scope.close()
+	if !j.life.enter() {
+		return closed, ErrClosed
+	}
+	if j.serial != nil {
+		slot, how := j.serial.acquire(ctx, j.limit, j.life.done)
+		if how != finished {
+			j.life.leave()
+			return how, nil
+		}
+		j.slot = slot
+	}
+	callCtx, cancel := j.context(ctx)
+	defer cancel()
+	j.scope.Context = callCtx
+	if j.pair.scheduling == Inline {
+		return j.inline(ctx, callCtx, cancel)
+	}
+	done := make(chan error, 1) // never blocks: it holds the one result
+	go func() {                 // lifetime.wait waits for it
+		defer j.release()
+		done <- j.guarded()
+	}()
+	select {
+	case err := <-done:
+		return j.ended(ctx, callCtx, err), err
+	case <-callCtx.Done():
+		select {
+		case err := <-done: // both at once: what was done counts
+			return j.ended(ctx, callCtx, err), err
+		default:
+		}
+		j.abandon()
+		return j.ended(ctx, callCtx, callCtx.Err()), nil
+	case <-j.life.done:
+		j.abandon()
+		return closed, nil
+	}
+}
+
+// inline runs the job in this goroutine.
+func (j *job) inline(ctx, callCtx context.Context, cancel func()) (outcome, error) {
+	defer j.release()
+	stop := j.life.onClose(cancel)
+	defer stop()
+	err := j.guarded()
+	return j.ended(ctx, callCtx, err), err
+}
+
+// context makes the context of the handler.
+func (j *job) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	if j.limit == NoTimeout {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, j.limit, errCallLimit)
+}
+
+// ended classifies an end. An error after the caller's context or the limit
+// ended comes from that, whatever it says.
+func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
+	switch {
+	case err == nil:
+		return finished
+	case ctx.Err() != nil:
+		return cancelled
+	case callCtx.Err() == nil:
+		return finished
+	case context.Cause(callCtx) == errCallLimit: //nolint:errorlint // the very value, which nobody wraps
+		return timedOut
+	case j.life.isClosed():
+		return closed
+	}
+	return finished
+}
+
+// release ends what the job holds once its code has returned.
+func (j *job) release() {
+	if j.slot != nil {
+		j.serial.release()
+	}
+	j.life.leave()
+}
+
+// abandon is called when nobody waits for the job's code any more.
+func (j *job) abandon() {
+	if j.slot != nil {
+		j.serial.abandon(j.slot)
+	}
+}
+
+// A panicError is a panic in a handler or a middleware.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// guarded runs the middleware and the code; a panic becomes an error, and its
+// stack goes to the logger.
+func (j *job) guarded() (err error) {
+	ctx := context.Context(j.scope)
+	defer func() {
+		if r := recover(); r != nil {
+			j.scope.server.logger.ErrorContext(ctx, "handler panicked", "server", j.scope.server.name,
+				"kind", string(j.inv.Kind), "name", j.inv.Name, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = &panicError{r}
+		}
+	}()
+	if j.pair.middleware == nil {
+		return j.run(ctx, &j.inv)
+	}
+	return j.pair.middleware(ctx, &j.inv, func(ctx context.Context) error { return j.run(ctx, &j.inv) })
+}

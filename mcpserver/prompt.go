@@ -2,26 +2,269 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/goschema"
 )
 
-// A PromptHandler makes a prompt.
+// A PromptHandler makes a prompt of its arguments, which are never nil. Its
+// error reaches the caller unchanged; a result without messages is an error.
+// What [RawHandler] says about the context holds here too.
 type PromptHandler func(ctx context.Context, args map[string]string) (*mcp.GetPromptResult, error)
 
-// AddPrompt adds a prompt with typed arguments.
-func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in In) (*mcp.GetPromptResult, error)) error {
-	return errTodo
+type prompt struct {
+	listed *mcp.Prompt
+	make   PromptHandler
+	enums  map[string][]string // values of arguments, to suggest
 }
 
-// AddPrompt adds a prompt.
-func (s *Server) AddPrompt(p *mcp.Prompt, h PromptHandler) error { return errTodo }
+// AddPrompt adds a prompt. Its handler gets the arguments unchanged; what
+// p.Arguments says about them is for clients. What is wrong is left out, as with
+// [Server.AddTool]. Registration takes a copy of p.
+func (s *Server) AddPrompt(p *mcp.Prompt, h PromptHandler) error { return s.addPrompt(p, h, nil) }
 
-// RemovePrompt removes prompts.
-func (s *Server) RemovePrompt(names ...string) {}
+func (s *Server) addPrompt(p *mcp.Prompt, h PromptHandler, enums map[string][]string) error {
+	if p == nil {
+		return s.reject(KindPrompt, "", errors.New("the prompt is nil"))
+	}
+	listed, err := freeze(p)
+	switch {
+	case err != nil:
+	case h == nil:
+		err = errors.New("it has no handler")
+	case p.Name == "":
+		err = errors.New("it has no name")
+	default:
+		err = checkArguments(listed.Arguments)
+	}
+	if err != nil {
+		return s.reject(KindPrompt, p.Name, err)
+	}
+	if !s.change(MethodPromptListChanged, func(f *features) bool { return f.prompts.add(p.Name, &prompt{listed, h, enums}) }) {
+		return s.reject(KindPrompt, p.Name, errDuplicate)
+	}
+	return nil
+}
 
-// UserMessage is a prompt message of the user.
-func UserMessage(text string) *mcp.PromptMessage { return nil }
+func checkArguments(args []*mcp.PromptArgument) error {
+	seen := map[string]bool{}
+	for i, a := range args {
+		switch {
+		case a == nil || a.Name == "":
+			return fmt.Errorf("argument %d has no name", i)
+		case seen[a.Name]:
+			return fmt.Errorf("argument %q is there twice", a.Name)
+		}
+		seen[a.Name] = true
+	}
+	return nil
+}
 
-// AssistantMessage is a prompt message of the assistant.
-func AssistantMessage(text string) *mcp.PromptMessage { return nil }
+// AddPrompt adds a prompt whose arguments are a struct. The protocol knows
+// only strings: a field is a string, a number, a boolean or what reads itself from
+// text. The fields' tags are those of tools (see [AddTool]) and make up
+// p.Arguments, unless there are some; enums are suggested for completion.
+// Arguments that do not fit are an error and do not reach the handler.
+func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in In) (*mcp.GetPromptResult, error)) error {
+	if p == nil || h == nil {
+		return s.AddPrompt(p, nil)
+	}
+	a, err := newPromptArgs[In](s)
+	if err != nil {
+		return s.reject(KindPrompt, p.Name, fmt.Errorf("arguments: %w", err))
+	}
+	c := *p
+	if c.Arguments == nil {
+		c.Arguments = a.listed
+	}
+	return s.addPrompt(&c, func(ctx context.Context, args map[string]string) (*mcp.GetPromptResult, error) {
+		in, err := a.decode(args)
+		if err != nil {
+			return nil, fmt.Errorf("Prompt '%s': %w", p.Name, err) //nolint:staticcheck,revive // worded as NotFoundError
+		}
+		return h(ctx, in)
+	}, a.enums)
+}
+
+// promptArgs turns the strings of a prompt's arguments into a struct.
+type promptArgs[In any] struct {
+	check  *checker
+	kinds  map[string]string // of each argument the JSON type
+	listed []*mcp.PromptArgument
+	enums  map[string][]string
+	read   func(json.RawMessage) (In, error)
+}
+
+func newPromptArgs[In any](s *Server) (*promptArgs[In], error) {
+	read, schema, err := decoderFor[In](true)
+	if err != nil {
+		return nil, err
+	}
+	a := &promptArgs[In]{kinds: map[string]string{}, enums: map[string][]string{}, read: read}
+	if a.check, err = s.newChecker(schema, true, 0); err != nil {
+		return nil, err
+	}
+	var root struct {
+		Properties map[string]struct {
+			Title, Description string
+			Type               any
+			Enum               []any
+		}
+		Required []string
+	}
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return nil, err
+	}
+	t := reflect.TypeFor[In]()
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("type %s: the arguments of a prompt are a struct", t)
+	}
+	for _, name := range goschema.Fields(t) {
+		p := root.Properties[name]
+		kind := p.Type
+		if list, ok := kind.([]any); ok && len(list) > 0 { // with null
+			kind = list[0]
+		}
+		switch kind {
+		case "string", "integer", "number", "boolean":
+		default:
+			return nil, fmt.Errorf("argument %q is no string, number or boolean", name)
+		}
+		a.kinds[name], _ = kind.(string)
+		a.listed = append(a.listed, &mcp.PromptArgument{
+			Name: name, Title: p.Title, Description: p.Description, Required: slices.Contains(root.Required, name),
+		})
+		for _, v := range p.Enum {
+			if v != nil {
+				a.enums[name] = append(a.enums[name], fmt.Sprint(v))
+			}
+		}
+	}
+	return a, nil
+}
+
+func (a *promptArgs[In]) decode(args map[string]string) (In, error) {
+	var zero In
+	members := make(map[string]json.RawMessage, len(args))
+	for name, text := range args {
+		value := json.RawMessage(strings.TrimSpace(text))
+		if kind, known := a.kinds[name]; kind == "string" || !known || !json.Valid(value) {
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				return zero, err
+			}
+			value = quoted
+		}
+		members[name] = value
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return zero, err
+	}
+	if raw, err = a.check.validate(raw, true); err != nil {
+		return zero, fmt.Errorf("the arguments do not match:\n%w", err)
+	}
+	return a.read(raw)
+}
+
+// RemovePrompt removes prompts and tells all sessions. Unknown names are no error.
+func (s *Server) RemovePrompt(names ...string) {
+	s.change(MethodPromptListChanged, func(f *features) bool { return f.prompts.remove(names) })
+}
+
+// GetPrompt makes a prompt. Nil arguments are none. An unknown name is a
+// [*NotFoundError]; the handler's own error comes unchanged. See
+// [Server.CallTool] for the errors of a call that ended.
+func (s *Server) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
+	return s.prompt(ctx, nil, name, args)
+}
+
+func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[string]string) (*mcp.GetPromptResult, error) {
+	p := s.registry().prompts[name]
+	if p == nil {
+		return nil, &NotFoundError{KindPrompt, name}
+	}
+	if args == nil {
+		args = map[string]string{}
+	}
+	var r *mcp.GetPromptResult
+	asks, err := s.runReader(ctx, ss, KindPrompt, name, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+		var err error
+		if r, err = p.make(ctx, args); r == nil {
+			return nil, "", err
+		}
+		return r.InputRequests, r.RequestState, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case asks != nil:
+		return &mcp.GetPromptResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
+	case r == nil || r.Messages == nil && r.InputRequests == nil:
+		return nil, fmt.Errorf("Prompt '%s' must return a hash with a messages key (a result with messages), and returned none", name) //nolint:staticcheck,revive // worded as NotFoundError
+	}
+	return r, nil
+}
+
+// maxSuggestions is how many values the protocol allows in one answer.
+const maxSuggestions = 100
+
+// Complete suggests values for an argument of a prompt or resource template.
+// Without a suggestion the answer is empty.
+func (s *Server) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	if s.life.isClosed() {
+		return nil, fmt.Errorf("completing on %q: %w", s.name, ErrClosed)
+	}
+	if s.opts.Complete != nil {
+		if r, err := s.complete(ctx, p); r != nil || err != nil {
+			return r, err
+		}
+	}
+	r := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+	if p == nil || p.Ref == nil {
+		return r, nil
+	}
+	if prompt := s.registry().prompts[p.Ref.Name]; prompt != nil && p.Ref.Type == "ref/prompt" {
+		for _, v := range prompt.enums[p.Argument.Name] {
+			if strings.HasPrefix(strings.ToLower(v), strings.ToLower(p.Argument.Value)) {
+				r.Completion.Values = append(r.Completion.Values, v)
+			}
+		}
+	}
+	r.Completion.Total = len(r.Completion.Values)
+	if r.Completion.Total > maxSuggestions {
+		r.Completion.Values, r.Completion.HasMore = r.Completion.Values[:maxSuggestions], true
+	}
+	return r, nil
+}
+
+// complete calls the user's function; a panic is an error.
+func (s *Server) complete(ctx context.Context, p *mcp.CompleteParams) (r *mcp.CompleteResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.logger.ErrorContext(ctx, "completion panicked", "server", s.name, "panic", fmt.Sprint(v))
+			r, err = nil, errors.New("mcpserver: completing: internal error")
+		}
+	}()
+	return s.opts.Complete(ctx, p)
+}
+
+// UserMessage returns a message of the user with one text.
+func UserMessage(text string) *mcp.PromptMessage {
+	return &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: text}}
+}
+
+// AssistantMessage returns a message of the assistant with one text.
+func AssistantMessage(text string) *mcp.PromptMessage {
+	return &mcp.PromptMessage{Role: "assistant", Content: &mcp.TextContent{Text: text}}
+}

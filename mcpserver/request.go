@@ -2,48 +2,228 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Request is what a handler can know about the call that it serves.
+// A Request is what a handler can know about the call that it serves, and its
+// line to the client. It is safe for concurrent use. The handler must not
+// modify what its fields refer to.
 type Request struct {
-	Kind           Kind
-	Name           string
-	SessionID      string
-	RequestID      string
-	ProgressToken  any
-	Meta           mcp.Meta
-	Client         *mcp.Implementation
+	Kind Kind
+	// Name is the name of the tool or prompt, or the URI of the resource.
+	Name string
+	// SessionID is empty for a direct call.
+	SessionID string
+	// RequestID is the id of the request that carried the call, as its JSON text; empty if there was none.
+	RequestID string
+	// ProgressToken is nil if the caller wants no progress notifications.
+	ProgressToken any
+	Meta          mcp.Meta
+	// Client, ClientCapabilities and ProtocolVersion describe the client, as far as it told.
+	Client             *mcp.Implementation
+	ClientCapabilities *mcp.ClientCapabilities
+	ProtocolVersion    string
+	// InputResponses and RequestState are there when the call comes again with
+	// the answers to [Result.InputRequests].
 	InputResponses mcp.InputResponseMap
 	RequestState   string
+
+	scope *scope
 }
 
-// RequestFrom returns the request of the call that ctx belongs to. It is never nil.
-func RequestFrom(ctx context.Context) *Request { return &Request{} }
+// The errors of a request's line to the client.
+var (
+	// ErrCallEnded reports that the call is over: its result was returned, or dropped.
+	ErrCallEnded = errors.New("mcpserver: the call has ended")
+	// ErrNotSupported reports that the client cannot be asked that.
+	ErrNotSupported = errors.New("mcpserver: the client does not support this")
+)
 
-// Dispatch returns the scheduling and middleware in force for the call.
-func (r *Request) Dispatch() (Scheduling, Middleware) { return Concurrent, nil }
+// A scope is one call. It is the context that its handler gets; handlers of
+// nested calls find it there. Its pair governs them while the call lasts.
+type scope struct {
+	context.Context
 
-// Progress reports progress.
+	request Request
+	server  *Server
+	session *Session // nil for a direct call outside of all sessions
+	serial  bool     // the call, or one that it is nested in, holds the server's serial slot
+	rounds  *rounds  // nil: the client can be asked while the call runs
+
+	pair atomic.Pointer[dispatch] // nil once the call has ended
+}
+
+type scopeKey struct{}
+
+// Value makes the scope itself what its contexts carry.
+func (s *scope) Value(key any) any {
+	if _, ok := key.(scopeKey); ok {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+func scopeFrom(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+// close ends the scope; who holds its context cannot use it for more calls.
+func (s *scope) close() { s.pair.Store(nil) }
+
+func (s *scope) live() bool { return s.pair.Load() != nil }
+
+// RequestFrom returns the request of the call that ctx belongs to. It is never
+// nil: outside of calls it is empty and its line leads nowhere.
+func RequestFrom(ctx context.Context) *Request {
+	if s := scopeFrom(ctx); s != nil {
+		return &s.request
+	}
+	return &Request{}
+}
+
+// Dispatch returns the scheduling and middleware in force: the pair of the call
+// while it lasts, then the server's own.
+func (r *Request) Dispatch() (Scheduling, Middleware) {
+	if r.scope == nil {
+		return Concurrent, nil
+	}
+	if pair := r.scope.pair.Load(); pair != nil {
+		return pair.scheduling, pair.middleware
+	}
+	return r.scope.server.Dispatch()
+}
+
+// session returns the session, nil without one, or an error if the call is over.
+func (r *Request) session() (*Session, error) {
+	if r.scope == nil {
+		return nil, nil
+	}
+	if !r.scope.live() {
+		return nil, ErrCallEnded
+	}
+	return r.scope.session, nil
+}
+
+// Progress tells the client how far the call is: done of total units, total 0
+// if unknown. If the client did not ask for progress it does nothing. After
+// the end of the call it returns [ErrCallEnded].
 func (r *Request) Progress(ctx context.Context, done, total float64, msg string) error {
-	return errTodo
+	ss, err := r.session()
+	if err != nil || ss == nil || r.ProgressToken == nil {
+		return err
+	}
+	return ss.notify(ctx, Notification{MethodProgress, &mcp.ProgressNotificationParams{
+		ProgressToken: r.ProgressToken, Progress: done, Total: total, Message: msg,
+	}})
 }
 
-// Log sends a log message to the client.
+// Log sends a log message to the client, unless it is below the level that the
+// client set. A direct call logs to the server's logger instead. Data is any
+// value that has a JSON form.
 func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string, data any) error {
-	return errTodo
+	ss, err := r.session()
+	if err != nil || r.scope == nil {
+		return err
+	}
+	if ss == nil {
+		text, err := json.Marshal(data)
+		if err != nil {
+			return fmt.Errorf("mcpserver: encoding a log message: %w", err)
+		}
+		r.scope.server.logger.Log(ctx, slogLevel(level), string(text), "logger", logger)
+		return nil
+	}
+	if !ss.wants(level, r.Meta) {
+		return nil
+	}
+	return ss.notify(ctx, Notification{MethodMessage, &mcp.LoggingMessageParams{Level: level, Logger: logger, Data: data}})
 }
 
-// Elicit asks the user.
+// Elicit asks the user through the client and waits for the answer. The call's
+// time limit goes on meanwhile: a tool that waits for people sets its own, or
+// [NoTimeout]. If the client cannot be asked it returns [ErrNotSupported].
+//
+// Where the client cannot be asked during a call (protocol 2026-07-28), Elicit
+// returns an error that the handler has to return; the handler is then called
+// again from its beginning and gets the answer from the same call of Elicit.
 func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	return nil, errTodo
+	if r.scope != nil && r.scope.rounds != nil {
+		answer, err := r.scope.rounds.ask(p)
+		if err != nil {
+			return nil, err
+		}
+		if result, ok := answer.(*mcp.ElicitResult); ok {
+			return result, nil
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered an elicitation with a %T", answer)
+	}
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	if ss == nil || ss.elicit == nil {
+		return nil, fmt.Errorf("asking the user: %w", ErrNotSupported)
+	}
+	return ss.elicit(ctx, p)
 }
 
-// Sample asks the client's model.
+// Sample asks the client's model. See [Request.Elicit] for when that is possible.
 func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	return nil, errTodo
+	if r.scope != nil && r.scope.rounds != nil {
+		answer, err := r.scope.rounds.ask(p)
+		if err != nil {
+			return nil, err
+		}
+		switch result := answer.(type) {
+		case *mcp.CreateMessageResult:
+			return result, nil
+		case *mcp.CreateMessageWithToolsResult:
+			return oneMessage(result)
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered a sampling request with a %T", answer)
+	}
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	if ss == nil || ss.sample == nil {
+		return nil, fmt.Errorf("asking the client's model: %w", ErrNotSupported)
+	}
+	return ss.sample(ctx, p)
 }
 
-// ListRoots asks for the client's roots.
-func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) { return nil, errTodo }
+// ListRoots asks for the client's roots. See [Request.Elicit] for when that is possible.
+func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) {
+	if r.scope != nil && r.scope.rounds != nil {
+		answer, err := r.scope.rounds.ask(&mcp.ListRootsParams{})
+		if err != nil {
+			return nil, err
+		}
+		if result, ok := answer.(*mcp.ListRootsResult); ok {
+			return result.Roots, nil
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered a roots request with a %T", answer)
+	}
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	if ss == nil || ss.listRoots == nil {
+		return nil, fmt.Errorf("asking for roots: %w", ErrNotSupported)
+	}
+	return ss.listRoots(ctx)
+}
+
+// oneMessage converts an answer that may have several blocks.
+func oneMessage(r *mcp.CreateMessageWithToolsResult) (*mcp.CreateMessageResult, error) {
+	if len(r.Content) != 1 {
+		return nil, fmt.Errorf("mcpserver: the client's model answered with %d blocks, want 1", len(r.Content))
+	}
+	return &mcp.CreateMessageResult{Meta: r.Meta, Content: r.Content[0], Model: r.Model, Role: r.Role, StopReason: r.StopReason}, nil
+}

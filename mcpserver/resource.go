@@ -2,33 +2,202 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yosida95/uritemplate/v3"
 )
 
-// A ResourceReader reads one resource.
+// A ResourceReader reads one resource. Its error reaches the reader of the
+// resource unchanged; a result without contents is an error. What [RawHandler]
+// says about the context holds here too.
 type ResourceReader func(ctx context.Context) (*mcp.ReadResourceResult, error)
 
-// A TemplateReader reads a resource whose URI matches a template.
+// A TemplateReader reads a resource whose URI matches a template. The variables
+// are those of the template, percent-decoded. A reader that knows no such
+// resource returns a [*NotFoundError].
 type TemplateReader func(ctx context.Context, uri string, vars map[string]string) (*mcp.ReadResourceResult, error)
 
-// AddResource adds a resource.
-func (s *Server) AddResource(r *mcp.Resource, h ResourceReader) error { return errTodo }
+type resource struct {
+	listed *mcp.Resource
+	read   ResourceReader
+}
 
-// RemoveResource removes resources.
-func (s *Server) RemoveResource(uris ...string) {}
+type template struct {
+	listed  *mcp.ResourceTemplate
+	parsed  *uritemplate.Template
+	pattern *regexp.Regexp // of a whole URI
+	read    TemplateReader
+}
 
-// AddResourceTemplate adds a resource template.
-func (s *Server) AddResourceTemplate(t *mcp.ResourceTemplate, h TemplateReader) error { return errTodo }
+// AddResource adds a resource. It needs a URI with a scheme; without a name it
+// is listed under its URI. What is wrong is left out, as with [Server.AddTool].
+// Registration takes a copy of r.
+func (s *Server) AddResource(r *mcp.Resource, h ResourceReader) error {
+	if r == nil {
+		return s.reject(KindResource, "", errors.New("the resource is nil"))
+	}
+	listed, err := freeze(r)
+	switch {
+	case err != nil:
+	case h == nil:
+		err = errors.New("it has no reader")
+	case r.URI == "":
+		err = errors.New("it has no URI")
+	default:
+		err = checkURI(r.URI)
+	}
+	if err != nil {
+		return s.reject(KindResource, r.URI, err)
+	}
+	if listed.Name == "" {
+		listed.Name = listed.URI
+	}
+	if !s.change(MethodResourceListChanged, func(f *features) bool { return f.resources.add(r.URI, &resource{listed, h}) }) {
+		return s.reject(KindResource, r.URI, errDuplicate)
+	}
+	return nil
+}
 
-// RemoveResourceTemplate removes resource templates.
-func (s *Server) RemoveResourceTemplate(uriTemplates ...string) {}
+func checkURI(uri string) error {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return fmt.Errorf("its URI is malformed: %w", err)
+	}
+	if !u.IsAbs() {
+		return errors.New("its URI has no scheme")
+	}
+	return nil
+}
 
-// NotifyResourceUpdated tells all sessions that subscribed to uri.
-func (s *Server) NotifyResourceUpdated(uri string) {}
+// RemoveResource removes resources and tells all sessions. Unknown URIs are no error.
+func (s *Server) RemoveResource(uris ...string) {
+	s.change(MethodResourceListChanged, func(f *features) bool { return f.resources.remove(uris) })
+}
 
-// TextResource is a result with one text resource.
-func TextResource(uri, mimeType, text string) *mcp.ReadResourceResult { return nil }
+// AddResourceTemplate adds a template (RFC 6570) for URIs of resources. Of
+// several templates that match a URI the first counts, and a resource with just that URI
+// before them. What is wrong is left out, as with [Server.AddTool].
+func (s *Server) AddResourceTemplate(t *mcp.ResourceTemplate, h TemplateReader) error {
+	if t == nil {
+		return s.reject(KindResourceTemplate, "", errors.New("the template is nil"))
+	}
+	made, err := makeTemplate(t, h)
+	if err != nil {
+		return s.reject(KindResourceTemplate, t.URITemplate, err)
+	}
+	if !s.change(MethodResourceListChanged, func(f *features) bool { return f.templates.add(t.URITemplate, made) }) {
+		return s.reject(KindResourceTemplate, t.URITemplate, errDuplicate)
+	}
+	return nil
+}
 
-// BlobResource is a result with one binary resource.
-func BlobResource(uri, mimeType string, data []byte) *mcp.ReadResourceResult { return nil }
+func makeTemplate(t *mcp.ResourceTemplate, h TemplateReader) (made *template, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			made, err = nil, fmt.Errorf("the template cannot be used: %v", r)
+		}
+	}()
+	if h == nil {
+		return nil, errors.New("it has no reader")
+	}
+	if t.URITemplate == "" {
+		return nil, errors.New("it has no URI template")
+	}
+	listed, err := freeze(t)
+	if err != nil {
+		return nil, err
+	}
+	if listed.Name == "" {
+		listed.Name = listed.URITemplate
+	}
+	parsed, err := uritemplate.New(t.URITemplate)
+	if err != nil {
+		return nil, fmt.Errorf("its URI template is malformed: %w", err)
+	}
+	return &template{listed: listed, parsed: parsed, pattern: parsed.Regexp(), read: h}, nil
+}
+
+// RemoveResourceTemplate removes templates and tells all sessions. Unknown ones are no error.
+func (s *Server) RemoveResourceTemplate(uriTemplates ...string) {
+	s.change(MethodResourceListChanged, func(f *features) bool { return f.templates.remove(uriTemplates) })
+}
+
+// match returns the variables of a URI, nil if it does not match.
+func (t *template) match(uri string) map[string]string {
+	if !t.pattern.MatchString(uri) {
+		return nil
+	}
+	values := t.parsed.Match(uri)
+	vars := map[string]string{}
+	for _, name := range t.parsed.Varnames() {
+		vars[name] = values.Get(name).String()
+	}
+	return vars
+}
+
+// knows reports whether a URI is that of a resource or matches a template.
+func (r *registry) knows(uri string) bool {
+	read, _ := r.reader(uri)
+	return read != nil
+}
+
+// reader returns what reads a URI, nil if nothing does.
+func (r *registry) reader(uri string) (ResourceReader, Kind) {
+	if x := r.resources[uri]; x != nil {
+		return x.read, KindResource
+	}
+	for _, t := range r.templates {
+		if vars := t.match(uri); vars != nil {
+			return func(ctx context.Context) (*mcp.ReadResourceResult, error) { return t.read(ctx, uri, vars) }, KindResourceTemplate
+		}
+	}
+	return nil, ""
+}
+
+// ReadResource reads the resource with just that URI, or one whose template
+// matches. An unknown URI is a [*NotFoundError]; the reader's own error comes
+// unchanged. See [Server.CallTool] for the errors of a call that ended.
+func (s *Server) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	return s.read(ctx, nil, uri)
+}
+
+func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadResourceResult, error) {
+	read, kind := s.registry().reader(uri)
+	if read == nil {
+		return nil, &NotFoundError{KindResource, uri}
+	}
+	var r *mcp.ReadResourceResult
+	asks, err := s.runReader(ctx, ss, kind, uri, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+		var err error
+		if r, err = read(ctx); r == nil {
+			return nil, "", err
+		}
+		return r.InputRequests, r.RequestState, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case asks != nil:
+		return &mcp.ReadResourceResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
+	case r == nil || r.Contents == nil && r.InputRequests == nil:
+		return nil, fmt.Errorf("Resource '%s' must return a hash with a contents key (a result with contents), and returned none", uri) //nolint:staticcheck,revive // worded as NotFoundError
+	}
+	return r, nil
+}
+
+// TextResource returns a result with one text.
+func TextResource(uri, mimeType, text string) *mcp.ReadResourceResult {
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mimeType, Text: text}}}
+}
+
+// BlobResource returns a result with one piece of binary data, which it keeps.
+func BlobResource(uri, mimeType string, data []byte) *mcp.ReadResourceResult {
+	if data == nil {
+		data = []byte{}
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mimeType, Blob: data}}}
+}

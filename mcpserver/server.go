@@ -2,112 +2,207 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-var errTodo = errors.New("not implemented yet")
-
-// NoTimeout says that calls have no time limit. The zero value of a time limit
-// means the default instead.
-const NoTimeout time.Duration = -1
-
 // ErrClosed reports that a server or session was closed.
 var ErrClosed = errors.New("mcpserver: closed")
 
+// closeGrace is how long Close waits for handlers to end.
+const closeGrace = time.Second
+
 // Options configures a server. The zero value, like a nil pointer, means the defaults.
 type Options struct {
-	Version        string
-	Title          string
-	Instructions   string
-	WebsiteURL     string
-	Icons          []mcp.Icon
-	Logger         *slog.Logger
-	Timeout        time.Duration
-	Scheduling     Scheduling
-	Middleware     Middleware
+	// Version is the server's version; "" means 1.0.0.
+	Version string
+	// Title is the server's name for people, Instructions its advice to the model.
+	Title, Instructions string
+	WebsiteURL          string
+	Icons               []mcp.Icon
+	// Logger gets warnings about what was registered wrongly and about
+	// handlers that panic or do not end. Nil discards them.
+	Logger *slog.Logger
+	// Timeout is the time limit of each call of a handler. The first that is
+	// set counts: [Tool.Timeout], [SessionOptions.Timeout], this one, the
+	// environment's CLAUDE_AGENT_TOOL_TIMEOUT (seconds, 1 to 300) and
+	// MCP_TOOL_TIMEOUT (milliseconds), [DefaultTimeout]. [NoTimeout] means none.
+	Timeout time.Duration
+	// Scheduling and Middleware govern direct calls; see [Server.SetDispatch].
+	Scheduling Scheduling
+	Middleware Middleware
+	// MaxSchemaDepth is how many levels validation descends into arguments and
+	// results; 0 means 50. A member or an item of the whole is one level deep.
 	MaxSchemaDepth int
+	// SkipValidation gives handlers the arguments as they came, unchecked and
+	// without defaults. Results are checked all the same.
 	SkipValidation bool
-	HasResources   bool
-	HasPrompts     bool
-	Complete       func(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
-	Subscribe      func(ctx context.Context, uri string) error
-	Unsubscribe    func(ctx context.Context, uri string) error
-	LookupEnv      func(name string) (string, bool)
+	// HasResources and HasPrompts announce what the server does not have yet
+	// but may get.
+	HasResources, HasPrompts bool
+	// Complete suggests values for arguments of prompts and resource
+	// templates. Where it is nil or returns nil, the enums of typed prompts
+	// are suggested.
+	Complete func(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
+	// Subscribe and Unsubscribe are told when a session subscribes to a
+	// resource. An error of Subscribe refuses the subscription. Nil accepts all.
+	Subscribe, Unsubscribe func(ctx context.Context, uri string) error
+	// StateKey seals the state of calls that take several rounds (protocol
+	// 2026-07-28). Processes that serve one address need the same. Nil means a
+	// random one.
+	StateKey []byte
+	// LookupEnv looks up environment variables; nil means [os.LookupEnv].
+	LookupEnv func(name string) (string, bool)
 }
 
-// A Server is an MCP server in this process.
-type Server struct{ name string }
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.Version == "" {
+		opts.Version = "1.0.0"
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.LookupEnv == nil {
+		opts.LookupEnv = os.LookupEnv
+	}
+	opts.Icons = slices.Clone(opts.Icons)
+	opts.StateKey = slices.Clone(opts.StateKey)
+	return opts
+}
 
-// New returns a server without tools, resources and prompts. It panics when name is empty.
-func New(name string, o *Options) *Server { return &Server{name: name} }
+// A Server is an MCP server in this process: a set of tools, resources and
+// prompts. It serves any number of sessions at once, each opened with
+// [Server.NewSession], and direct calls. Tools, resources and prompts may be
+// added and removed at any time.
+//
+// All methods are safe for concurrent use.
+type Server struct {
+	name     string
+	opts     Options
+	info     *mcp.Implementation
+	logger   *slog.Logger
+	timeout  time.Duration // of direct calls
+	stateKey func() []byte
+	serial   serialQueue
+	schemas  schemaCache
+	life     *lifetime // of direct calls and of the whole
+
+	dispatch atomic.Pointer[dispatch]
+	snapshot atomic.Pointer[registry] // nil after a change
+
+	mu       sync.Mutex // guards the rest
+	features features
+	rejected []Rejection
+	sessions map[*Session]struct{}
+}
+
+// New returns a server without tools, resources and prompts. It panics if name is empty.
+func New(name string, o *Options) *Server {
+	if name == "" {
+		panic("mcpserver: New: the server has no name")
+	}
+	opts := o.withDefaults()
+	s := &Server{
+		name: name, opts: opts, logger: opts.Logger, life: newLifetime(), sessions: map[*Session]struct{}{},
+		info: &mcp.Implementation{Name: name, Title: opts.Title, Version: opts.Version, WebsiteURL: opts.WebsiteURL, Icons: opts.Icons},
+	}
+	s.timeout = effectiveTimeout(opts.Timeout, envTimeout(opts.LookupEnv, s.warnEnv))
+	s.stateKey = sync.OnceValue(func() []byte {
+		if opts.StateKey != nil {
+			return opts.StateKey
+		}
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // never fails
+		return key
+	})
+	s.features.init()
+	s.SetDispatch(opts.Scheduling, opts.Middleware)
+	return s
+}
+
+func (s *Server) warnEnv(name, value string) {
+	s.logger.Warn("ignoring an environment variable that is not a usable number", "server", s.name, "variable", name, "value", value)
+}
 
 // Name returns the server's name.
 func (s *Server) Name() string { return s.name }
 
 // Version returns the server's version.
-func (s *Server) Version() string { return "" }
+func (s *Server) Version() string { return s.info.Version }
 
-// Info describes the server as the protocol does.
-func (s *Server) Info() *mcp.Implementation { return &mcp.Implementation{Name: s.name} }
+// Info describes the server. The caller must not modify it.
+func (s *Server) Info() *mcp.Implementation { return s.info }
 
 // Instructions returns the server's advice to the model.
-func (s *Server) Instructions() string { return "" }
+func (s *Server) Instructions() string { return s.opts.Instructions }
 
-// Capabilities is what the server offers now.
-func (s *Server) Capabilities() *mcp.ServerCapabilities { return &mcp.ServerCapabilities{} }
+// Timeout returns the time limit in force for direct calls of tools that set none.
+func (s *Server) Timeout() time.Duration { return s.timeout }
 
-// Timeout is the time limit of calls in force, tools' own limits aside.
-func (s *Server) Timeout() time.Duration { return 0 }
-
-// ListTools returns the tools in the order of their registration.
-func (s *Server) ListTools() []*mcp.Tool { return nil }
-
-// CallTool calls a tool.
-func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage) (*Result, error) {
-	return nil, errTodo
+// Capabilities returns what the server offers now; the caller owns it. Tools and
+// logging are always offered.
+func (s *Server) Capabilities() *mcp.ServerCapabilities {
+	reg := s.registry()
+	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}}
+	if s.opts.HasResources || len(reg.resources)+len(reg.templates) > 0 {
+		c.Resources = &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true}
+	}
+	if s.opts.HasPrompts || len(reg.prompts) > 0 {
+		c.Prompts = &mcp.PromptCapabilities{ListChanged: true}
+	}
+	if s.opts.Complete != nil || reg.completes {
+		c.Completions = &mcp.CompletionCapabilities{}
+	}
+	return c
 }
 
-// ListResources returns the resources.
-func (s *Server) ListResources() []*mcp.Resource { return nil }
-
-// ListResourceTemplates returns the resource templates.
-func (s *Server) ListResourceTemplates() []*mcp.ResourceTemplate { return nil }
-
-// ReadResource reads a resource.
-func (s *Server) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
-	return nil, errTodo
-}
-
-// ListPrompts returns the prompts.
-func (s *Server) ListPrompts() []*mcp.Prompt { return nil }
-
-// GetPrompt makes a prompt.
-func (s *Server) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	return nil, errTodo
-}
-
-// Complete completes an argument.
-func (s *Server) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	return nil, errTodo
-}
-
-// OpenSession is [Server.NewSession] as [Provider] wants it.
-func (s *Server) OpenSession(ctx context.Context, o *SessionOptions) (ServerSession, error) {
+// OpenSession is [Server.NewSession] as [Provider] wants it. On a closed server
+// it returns [ErrClosed].
+func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSession, error) {
+	if s.life.isClosed() {
+		return nil, fmt.Errorf("opening a session on %q: %w", s.name, ErrClosed)
+	}
 	return s.NewSession(o), nil
 }
 
-// Close ends all sessions.
-func (s *Server) Close() error { return nil }
+// Close ends all sessions and direct calls: their contexts end, and no new
+// ones are accepted. It waits for handlers to end, but not much longer than a
+// second; those that still run are logged. It may be called more than once.
+func (s *Server) Close() error {
+	if s.life.begin() {
+		s.mu.Lock()
+		open := make([]*Session, 0, len(s.sessions))
+		for ss := range s.sessions {
+			open = append(open, ss)
+		}
+		s.mu.Unlock()
+		for _, ss := range open {
+			ss.begin()
+		}
+	}
+	if n := s.life.wait(closeGrace); n > 0 {
+		s.logger.Warn("handlers still run after the server was closed", "server", s.name, "handlers", n)
+	}
+	return nil
+}
 
-// Kind says what a registration is about.
+// Kind says what a registration or a request is about.
 type Kind string
 
-// The kinds of registrations.
+// The kinds of registrations and requests.
 const (
 	KindTool             Kind = "tool"
 	KindResource         Kind = "resource"
@@ -118,17 +213,37 @@ const (
 // A Rejection is a registration that was left out.
 type Rejection struct {
 	Kind Kind
+	// Name is the name of the tool or prompt, the URI, or the URI template.
 	Name string
 	Err  error
 }
 
-// Rejected lists the registrations that were left out.
-func (s *Server) Rejected() []Rejection { return nil }
-
-// A NotFoundError reports an unknown resource or prompt.
-type NotFoundError struct {
-	Kind Kind
-	Name string
+// Rejected lists the registrations that were left out, in the order in which they were tried.
+func (s *Server) Rejected() []Rejection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rejected)
 }
 
-func (e *NotFoundError) Error() string { return "" }
+// reject leaves a registration out: it is logged, listed and returned as an error.
+func (s *Server) reject(kind Kind, name string, err error) error {
+	err = fmt.Errorf("mcpserver: %s %q on server %q was left out: %w", kind, name, s.name, err)
+	s.mu.Lock()
+	s.rejected = append(s.rejected, Rejection{kind, name, err})
+	s.mu.Unlock()
+	s.logger.Warn(string(kind)+" left out", "server", s.name, "name", name, "error", err)
+	return err
+}
+
+// A NotFoundError reports that a server has no such resource or prompt.
+type NotFoundError struct {
+	Kind Kind   // KindResource or KindPrompt
+	Name string // the URI or the name
+}
+
+func (e *NotFoundError) Error() string {
+	if e.Kind == KindPrompt {
+		return fmt.Sprintf("Prompt '%s' not found", e.Name)
+	}
+	return fmt.Sprintf("Resource '%s' not found", e.Name)
+}

@@ -2,6 +2,10 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -9,72 +13,196 @@ import (
 
 // SessionOptions configures a session. The zero value, like a nil pointer, means the defaults.
 type SessionOptions struct {
-	ID         string
-	Client     *mcp.Implementation
+	// ID is what handlers see as the session's id; it may be empty.
+	ID string
+	// Client describes the client, as far as it is known.
+	Client *mcp.Implementation
+	// Scheduling and Middleware govern the session's calls. They replace the
+	// server's pair as a whole: a session without a middleware has none.
 	Scheduling Scheduling
 	Middleware Middleware
-	Timeout    time.Duration
-	// Notify receives the session's notifications; nil drops them.
-	Notify    func(ctx context.Context, n Notification)
+	// Timeout is the time limit of calls of tools that set none. 0 means that
+	// of the server (see [Options.Timeout]).
+	Timeout time.Duration
+	// Notify receives the session's notifications; nil drops them. Progress and
+	// log messages come from the handler's goroutine, which waits for Notify.
+	// All others come from a goroutine of the session, with a context that ends
+	// when the session is closed; list changes that happen while Notify runs
+	// become one.
+	Notify func(ctx context.Context, n Notification)
+	// Elicit, Sample and ListRoots ask the client while a call runs; nil means
+	// that it cannot be asked.
 	Elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	Sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	ListRoots func(ctx context.Context) ([]*mcp.Root, error)
-	// LookupEnv overrides [Options.LookupEnv] for this session.
+	// LookupEnv looks up the environment variables that set the time limit
+	// where neither this session nor the server does; nil means the server's.
 	LookupEnv func(name string) (string, bool)
 }
 
-// A Session is one client's conversation with a [Server].
-type Session struct{}
+// A Session is one client's conversation with a [Server]. It is safe for
+// concurrent use. Who opens it closes it; until then the server holds it.
+type Session struct {
+	server    *Server
+	id        string
+	client    *mcp.Implementation
+	dispatch  *dispatch
+	timeout   time.Duration
+	sink      func(ctx context.Context, n Notification)
+	elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
+	listRoots func(ctx context.Context) ([]*mcp.Root, error)
+	life      *lifetime
+	level     atomic.Int32 // index into levels
 
-// NewSession starts a session.
-func (s *Server) NewSession(o *SessionOptions) *Session { return &Session{} }
+	mu         sync.Mutex // guards the rest
+	subscribed map[string]struct{}
+	pending    []Notification // for the sink, each different
+	pumping    bool
+}
+
+// NewSession starts a session. On a closed server it is closed already.
+func (s *Server) NewSession(o *SessionOptions) *Session {
+	var opts SessionOptions
+	if o != nil {
+		opts = *o
+	}
+	ss := &Session{
+		server: s, id: opts.ID, client: opts.Client, dispatch: &dispatch{opts.Scheduling, opts.Middleware},
+		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots,
+		life: newLifetime(), subscribed: map[string]struct{}{},
+	}
+	ss.timeout = s.timeout
+	if opts.LookupEnv != nil {
+		ss.timeout = effectiveTimeout(s.opts.Timeout, envTimeout(opts.LookupEnv, s.warnEnv))
+	}
+	if opts.Timeout != 0 {
+		ss.timeout = effectiveTimeout(opts.Timeout)
+	}
+	s.mu.Lock()
+	s.sessions[ss] = struct{}{}
+	s.mu.Unlock()
+	if s.life.isClosed() {
+		ss.begin()
+	}
+	return ss
+}
 
 // ID returns the session's id.
-func (ss *Session) ID() string { return "" }
+func (ss *Session) ID() string { return ss.id }
 
-// Timeout is the time limit of this session's calls in force, tools' own limits aside.
-func (ss *Session) Timeout() time.Duration { return 0 }
+// Timeout returns the time limit in force for calls of tools that set none.
+func (ss *Session) Timeout() time.Duration { return ss.timeout }
 
-// ListTools returns the tools.
-func (ss *Session) ListTools(ctx context.Context) ([]*mcp.Tool, error) { return nil, errTodo }
+// Dispatch returns the scheduling and the middleware of the session's calls.
+func (ss *Session) Dispatch() (Scheduling, Middleware) {
+	return ss.dispatch.scheduling, ss.dispatch.middleware
+}
 
-// CallTool calls a tool.
-func (ss *Session) CallTool(ctx context.Context, c Call) (*Result, error) { return nil, errTodo }
+// begin starts closing.
+func (ss *Session) begin() {
+	if !ss.life.begin() {
+		return
+	}
+	ss.server.mu.Lock()
+	delete(ss.server.sessions, ss)
+	ss.server.mu.Unlock()
+}
 
-// ListResources returns the resources.
-func (ss *Session) ListResources(ctx context.Context) ([]*mcp.Resource, error) { return nil, errTodo }
+// Close ends the session: its calls end with [ErrClosed], the contexts of their
+// handlers end, and no more notifications come. It waits for handlers to end,
+// but not much longer than a second; those that still run are logged.
+func (ss *Session) Close() error {
+	ss.begin()
+	if n := ss.life.wait(closeGrace); n > 0 {
+		ss.server.logger.Warn("handlers still run after their session was closed",
+			"server", ss.server.name, "session", ss.id, "handlers", n)
+	}
+	return nil
+}
 
-// ListResourceTemplates returns the resource templates.
+// check returns an error if the session or ctx has ended.
+func (ss *Session) check(ctx context.Context) error {
+	if ss.life.isClosed() {
+		return fmt.Errorf("session on %q: %w", ss.server.name, ErrClosed)
+	}
+	return ctx.Err()
+}
+
+// ListTools returns the tools in the order of their registration. The caller
+// must not modify them.
+func (ss *Session) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
+	return ss.server.ListTools(), ss.check(ctx)
+}
+
+// CallTool calls a tool for this session, as [Server.CallTool] does directly.
+func (ss *Session) CallTool(ctx context.Context, c Call) (*Result, error) {
+	return ss.server.call(ctx, ss, c)
+}
+
+// ListResources returns the resources in the order of their registration. The
+// caller must not modify them.
+func (ss *Session) ListResources(ctx context.Context) ([]*mcp.Resource, error) {
+	return ss.server.ListResources(), ss.check(ctx)
+}
+
+// ListResourceTemplates returns the resource templates in the order of their
+// registration. The caller must not modify them.
 func (ss *Session) ListResourceTemplates(ctx context.Context) ([]*mcp.ResourceTemplate, error) {
-	return nil, errTodo
+	return ss.server.ListResourceTemplates(), ss.check(ctx)
 }
 
-// ReadResource reads a resource.
+// ReadResource reads a resource, as [Server.ReadResource] does.
 func (ss *Session) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
-	return nil, errTodo
+	return ss.server.read(ctx, ss, uri)
 }
 
-// Subscribe subscribes to updates of a resource.
-func (ss *Session) Subscribe(ctx context.Context, uri string) error { return errTodo }
+// ListPrompts returns the prompts in the order of their registration. The
+// caller must not modify them.
+func (ss *Session) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
+	return ss.server.ListPrompts(), ss.check(ctx)
+}
 
-// Unsubscribe ends a subscription.
-func (ss *Session) Unsubscribe(ctx context.Context, uri string) error { return errTodo }
-
-// ListPrompts returns the prompts.
-func (ss *Session) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error) { return nil, errTodo }
-
-// GetPrompt makes a prompt.
+// GetPrompt makes a prompt, as [Server.GetPrompt] does.
 func (ss *Session) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	return nil, errTodo
+	return ss.server.prompt(ctx, ss, name, args)
 }
 
-// Complete completes an argument.
+// Complete suggests values for an argument, as [Server.Complete] does.
 func (ss *Session) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	return nil, errTodo
+	if err := ss.check(ctx); err != nil {
+		return nil, err
+	}
+	return ss.server.Complete(ctx, p)
 }
 
-// SetLevel sets the least severe level of log messages.
-func (ss *Session) SetLevel(ctx context.Context, level mcp.LoggingLevel) error { return errTodo }
+// levels are the levels of log messages, the least severe first.
+var levels = []mcp.LoggingLevel{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Close ends the session.
-func (ss *Session) Close() error { return nil }
+// SetLevel sets the least severe level of log messages that reach the client.
+// At first all do.
+func (ss *Session) SetLevel(ctx context.Context, level mcp.LoggingLevel) error {
+	i := slices.Index(levels, level)
+	if i < 0 {
+		return fmt.Errorf("mcpserver: unknown logging level %q", level)
+	}
+	if err := ss.check(ctx); err != nil {
+		return err
+	}
+	ss.level.Store(int32(i))
+	return nil
+}
+
+// metaLogLevel is where a request of protocol 2026-07-28 says which log messages it wants.
+const metaLogLevel = "io.modelcontextprotocol/logLevel"
+
+// wants reports whether a log message of that level goes to the client.
+func (ss *Session) wants(level mcp.LoggingLevel, meta mcp.Meta) bool {
+	least := int(ss.level.Load())
+	if name, ok := meta[metaLogLevel].(string); ok {
+		if i := slices.Index(levels, mcp.LoggingLevel(name)); i >= 0 {
+			least = i
+		}
+	}
+	return slices.Index(levels, level) >= least
+}

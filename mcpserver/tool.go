@@ -3,6 +3,11 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,15 +17,30 @@ import (
 type Concurrency int
 
 const (
-	// ByAnnotation lets read-only tools run in parallel; hosts run all others in order.
+	// ByAnnotation is the default: a host runs the calls of read-only tools in
+	// parallel and all others of one conversation in the order in which the
+	// model asked. The server itself holds up none of them.
 	ByAnnotation Concurrency = iota
-	// Parallel lets calls run in parallel.
+	// Parallel lets a host run calls in parallel, read-only or not.
 	Parallel
-	// Serial runs one call at a time among all Serial tools of the server, over all sessions.
+	// Serial lets one call at a time run among all Serial tools of the server,
+	// over all sessions, in the order of arrival. The server sees to it. The
+	// time limit counts from when the handler starts. A Serial handler may
+	// call other tools of its server.
 	Serial
 )
 
-// The keys under which a tool's _meta carries what the protocol has no field for.
+func (c Concurrency) String() string {
+	switch c {
+	case Parallel:
+		return "parallel"
+	case Serial:
+		return "serial"
+	}
+	return "by annotation"
+}
+
+// The keys of a tool's _meta for what the protocol has no field for.
 const (
 	MetaSearchHint    = "anthropic/searchHint"         // string
 	MetaAlwaysLoad    = "anthropic/alwaysLoad"         // boolean
@@ -28,59 +48,295 @@ const (
 	MetaConcurrency   = "tenon/concurrency"            // "parallel" or "serial"; absent for ByAnnotation
 )
 
-// A Tool describes a tool.
+// A Tool describes a tool. Registration takes a copy.
 type Tool struct {
-	Name           string
-	Title          string
-	Description    string
-	InputSchema    json.RawMessage
-	OutputSchema   json.RawMessage
-	ReadOnly       bool
-	Idempotent     bool
-	Destructive    *bool
-	OpenWorld      *bool
-	Icons          []mcp.Icon
-	Meta           mcp.Meta
-	SearchHint     string
-	AlwaysLoad     *bool
-	MaxResultSize  int
-	Timeout        time.Duration
-	Concurrency    Concurrency
+	// Name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is unique on its server.
+	Name string
+	// Title is the name for people; Description tells the model what the tool does.
+	Title, Description string
+	// InputSchema is the JSON Schema of the arguments, an object's, in 2020-12,
+	// 2019-09 or draft-07. Nil means that of the Go type, or any object for a
+	// raw handler.
+	InputSchema json.RawMessage
+	// OutputSchema is the JSON Schema of the structured content. Nil means that
+	// of the Go type, or none for a raw handler.
+	OutputSchema json.RawMessage
+	// ReadOnly, Idempotent, Destructive and OpenWorld are hints on behaviour.
+	// A nil Destructive or OpenWorld says nothing, which clients read as true.
+	ReadOnly, Idempotent   bool
+	Destructive, OpenWorld *bool
+	Icons                  []mcp.Icon
+	Meta                   mcp.Meta
+	// SearchHint helps a host's tool search to find the tool.
+	SearchHint string
+	// AlwaysLoad tells a host whether the tool may be left to tool search.
+	AlwaysLoad *bool
+	// MaxResultSize is how many characters of a result a host shows in place; 0 is its default.
+	MaxResultSize int
+	// Timeout is the time limit of a call; 0 means the session's or server's
+	// (see [Options.Timeout]), [NoTimeout] none.
+	Timeout     time.Duration
+	Concurrency Concurrency
+	// MaxSchemaDepth overrides [Options.MaxSchemaDepth] if it is not 0.
 	MaxSchemaDepth int
 }
 
-// A RawHandler runs a tool on arguments as they came.
+// A RawHandler runs a tool on its arguments as they came. The context is the
+// call's: it ends when the caller gives up, at the time limit, and when the
+// session is closed, and the handler then has to return. [RequestFrom] knows
+// more about the call. An error is a result for the model: its text, and nothing else.
 type RawHandler func(ctx context.Context, args json.RawMessage) (*Result, error)
 
-// A RawJSONHandler runs a tool and returns the result as the protocol's JSON.
+// A RawJSONHandler is a [RawHandler] that returns the result as the protocol's
+// JSON: an object with a content array. Keys that the protocol does not know stay.
 type RawJSONHandler func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
 
-// AddTool adds a tool with typed arguments and results.
-func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) error {
-	return errTodo
+// A tool is a registered tool. It is immutable.
+type tool struct {
+	listed      *mcp.Tool
+	input       *checker
+	output      *checker // nil: no output schema
+	typed       bool     // the handler decodes: defaults are filled in
+	run         func(ctx context.Context, inv *Invocation) error
+	timeout     time.Duration
+	concurrency Concurrency
+	headers     []HeaderParam
 }
 
-// MustAddTool is [AddTool], but panics on an error.
-func MustAddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) {
-	if err := AddTool(s, t, h); err != nil {
-		panic(err)
+// AddTool adds a tool with a hand-written schema and a raw handler. A
+// registration that is wrong is left out, logged, listed by [Server.Rejected]
+// and returned as an error; the server's other tools are not affected.
+func (s *Server) AddTool(t *Tool, h RawHandler) error {
+	if h == nil {
+		return s.rejectTool(t, errors.New("it has no handler"))
 	}
+	return s.addTool(t, handlerParts{run: func(ctx context.Context, inv *Invocation) (err error) {
+		inv.Result, err = h(ctx, inv.Arguments)
+		return err
+	}})
 }
 
-// AddTool adds a tool with a raw handler.
-func (s *Server) AddTool(t *Tool, h RawHandler) error { return errTodo }
+// AddRawTool is [Server.AddTool] for a handler that returns JSON. A result that
+// is not one, such as an object without content, becomes an error result.
+func (s *Server) AddRawTool(t *Tool, h RawJSONHandler) error {
+	if h == nil {
+		return s.rejectTool(t, errors.New("it has no handler"))
+	}
+	return s.addTool(t, handlerParts{run: func(ctx context.Context, inv *Invocation) error {
+		raw, err := h(ctx, inv.Arguments)
+		if err == nil {
+			inv.Result = rawResult(inv.Name, raw)
+		}
+		return err
+	}})
+}
 
-// AddRawTool adds a tool whose handler returns the result as JSON.
-func (s *Server) AddRawTool(t *Tool, h RawJSONHandler) error { return errTodo }
+// rawResult reads what a raw handler returned.
+func rawResult(name string, raw json.RawMessage) *Result {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		return Errorf("Tool '%s' must return a hash with a content key (a JSON object), and returned %s", name, sample(raw))
+	}
+	var r Result
+	err := r.take(members)
+	switch {
+	case errors.Is(err, errNoContent):
+		return Errorf("Tool '%s' must return a hash with a content key (a JSON object with a content array), and returned %s", name, sample(raw))
+	case err != nil:
+		return Errorf("Tool '%s' returned a malformed result: %v", name, err)
+	}
+	return &r
+}
 
-// RemoveTool removes tools.
-func (s *Server) RemoveTool(names ...string) {}
+// sample shows the beginning of a JSON text.
+func sample(raw json.RawMessage) string {
+	const limit = 60
+	text := strings.TrimSpace(string(raw))
+	switch {
+	case text == "":
+		return "nothing"
+	case len(text) > limit:
+		return strings.ToValidUTF8(text[:limit], "") + "..."
+	}
+	return text
+}
 
-// ToolTimeout is the time limit in force for calls of one tool.
-func (s *Server) ToolTimeout(name string) time.Duration { return 0 }
+// RemoveTool removes tools and tells all sessions. Unknown names are no error;
+// calls that are running go on.
+func (s *Server) RemoveTool(names ...string) {
+	s.change(MethodToolListChanged, func(f *features) bool { return f.tools.remove(names) })
+}
 
-// ValidateInput checks arguments against a tool's input schema.
-func (s *Server) ValidateInput(tool string, args json.RawMessage) error { return errTodo }
+// handlerParts is what the kinds of registration differ in.
+type handlerParts struct {
+	run           func(ctx context.Context, inv *Invocation) error
+	typed         bool
+	input, output json.RawMessage // derived from Go types; nil: none
+}
 
-// ValidateOutput checks structured content against a tool's output schema.
-func (s *Server) ValidateOutput(tool string, data json.RawMessage) error { return errTodo }
+func (s *Server) rejectTool(t *Tool, err error) error {
+	name := ""
+	if t != nil {
+		name = t.Name
+	}
+	return s.reject(KindTool, name, err)
+}
+
+// addTool registers a tool.
+func (s *Server) addTool(t *Tool, p handlerParts) error {
+	if t == nil {
+		return s.rejectTool(t, errors.New("the tool is nil"))
+	}
+	made, err := s.makeTool(t, p)
+	if err != nil {
+		return s.rejectTool(t, err)
+	}
+	added := s.change(MethodToolListChanged, func(f *features) bool { return f.tools.add(made.listed.Name, made) })
+	if !added {
+		return s.rejectTool(t, errDuplicate)
+	}
+	return nil
+}
+
+func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
+	if err := checkToolName(t.Name); err != nil {
+		return nil, err
+	}
+	made := &tool{run: p.run, typed: p.typed, timeout: t.Timeout, concurrency: t.Concurrency}
+	var err error
+	input, derived := p.input, p.input != nil && t.InputSchema == nil
+	if !derived {
+		if input, err = inputSchema(t.InputSchema); err != nil {
+			return nil, err
+		}
+	}
+	if made.input, err = s.newChecker(input, derived, t.MaxSchemaDepth); err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	var ignored []string
+	if made.headers, ignored, err = headerParams(input); err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	for _, place := range ignored {
+		s.logger.Warn("ignoring x-mcp-header where the protocol does not allow it", "server", s.name, "tool", t.Name, "place", place)
+	}
+	output, derived := slices.Clone(t.OutputSchema), false
+	if t.OutputSchema == nil && p.output != nil {
+		output, derived = p.output, true
+	}
+	if string(output) == "null" {
+		output = nil
+	}
+	if output != nil {
+		if made.output, err = s.newChecker(output, derived, t.MaxSchemaDepth); err != nil {
+			return nil, fmt.Errorf("output schema: %w", err)
+		}
+	}
+	made.listed, err = t.list(input, output)
+	return made, err
+}
+
+// list makes the tool's entry in the list of tools.
+func (t *Tool) list(input, output json.RawMessage) (*mcp.Tool, error) {
+	meta := maps.Clone(t.Meta)
+	set := func(key string, value any, use bool) {
+		if use && meta == nil {
+			meta = mcp.Meta{}
+		}
+		if use {
+			meta[key] = value
+		}
+	}
+	set(MetaSearchHint, t.SearchHint, t.SearchHint != "")
+	if t.AlwaysLoad != nil {
+		set(MetaAlwaysLoad, *t.AlwaysLoad, true)
+	}
+	set(MetaMaxResultSize, t.MaxResultSize, t.MaxResultSize > 0)
+	set(MetaConcurrency, t.Concurrency.String(), t.Concurrency != ByAnnotation)
+	if _, err := json.Marshal(meta); err != nil {
+		return nil, fmt.Errorf("its _meta has no JSON form: %w", err)
+	}
+	listed := &mcp.Tool{
+		Meta: meta, Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: input, Icons: slices.Clone(t.Icons),
+	}
+	if output != nil {
+		listed.OutputSchema = output
+	}
+	if t.ReadOnly || t.Idempotent || t.Destructive != nil || t.OpenWorld != nil {
+		listed.Annotations = &mcp.ToolAnnotations{
+			ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent,
+			DestructiveHint: clonePointer(t.Destructive), OpenWorldHint: clonePointer(t.OpenWorld),
+		}
+	}
+	return listed, nil
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
+
+// checkToolName checks what the protocol says about names of tools.
+func checkToolName(name string) error {
+	if name == "" {
+		return errors.New("it has no name")
+	}
+	if len(name) > 128 {
+		return fmt.Errorf("its name has %d characters, more than 128", len(name))
+	}
+	for _, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.':
+		default:
+			return fmt.Errorf("its name has the character %q; allowed are A-Z a-z 0-9 _ - .", r)
+		}
+	}
+	return nil
+}
+
+// ToolTimeout returns the time limit in force for direct calls of a tool, or
+// for all tools that set none if there is no such tool.
+func (s *Server) ToolTimeout(name string) time.Duration {
+	if t := s.registry().tool(name); t != nil {
+		return s.limitFor(t, nil)
+	}
+	return s.timeout
+}
+
+// ToolTimeout returns the time limit in force for the session's calls of a
+// tool, or for all tools that set none if there is no such tool.
+func (ss *Session) ToolTimeout(name string) time.Duration {
+	if t := ss.server.registry().tool(name); t != nil {
+		return ss.server.limitFor(t, ss)
+	}
+	return ss.timeout
+}
+
+// ValidateInput checks arguments against a tool's input schema; nil means that
+// they are valid.
+func (s *Server) ValidateInput(tool string, args json.RawMessage) error {
+	t := s.registry().tool(tool)
+	if t == nil {
+		return fmt.Errorf("mcpserver: tool %q not found", tool)
+	}
+	_, err := t.input.validate(args, t.typed)
+	return err
+}
+
+// ValidateOutput checks structured content against a tool's output schema; nil
+// means that it is valid, or that there is no output schema.
+func (s *Server) ValidateOutput(tool string, data json.RawMessage) error {
+	t := s.registry().tool(tool)
+	if t == nil {
+		return fmt.Errorf("mcpserver: tool %q not found", tool)
+	}
+	if t.output == nil {
+		return nil
+	}
+	_, err := t.output.validate(data, false)
+	return err
+}

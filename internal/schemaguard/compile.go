@@ -48,7 +48,7 @@ func compile(doc any, d Dialect, known map[string]any) (p *program, err error) {
 			return nil, &SchemaError{Err: readable(err)}
 		}
 	}
-	p.dynamic, p.unevaluated = b.dynamic, b.unevaluated
+	p.dynamic, p.unevaluated, p.defaults = b.dynamic, b.unevaluated, b.defaults
 	return p, nil
 }
 

@@ -14,6 +14,7 @@ type program struct {
 	root        *rule
 	dynamic     bool // there are dynamic references: rules have resources
 	unevaluated bool // some rule asks which members or items others have evaluated
+	defaults    bool // some property has one
 	unchecked   []string
 }
 
@@ -74,7 +75,8 @@ type objectRule struct {
 	noAdditional    bool
 	propertyNames   *rule
 	dependencies    []dependency
-	propertiesInUse []string // names of properties, for messages; sorted
+	propertiesInUse []string // names of properties, sorted
+	defaults        map[string][]byte
 }
 
 // A member is what an object rule says about one name.
@@ -131,6 +133,7 @@ type builder struct {
 	pending     []*jsonschema.Schema // declared, not yet filled
 	dynamic     bool
 	unevaluated bool
+	defaults    bool
 }
 
 // rule returns the rule for s, filled, with all that s leads to. It does not
@@ -265,6 +268,14 @@ func (b *builder) object(s *jsonschema.Schema) *objectRule {
 	}
 	for _, name := range o.propertiesInUse {
 		o.names[name] = member{rule: b.declare(s.Properties[name]), required: -1}
+		if def := s.Properties[name].Default; def != nil {
+			if c := newConstant(*def); c != nil {
+				if o.defaults == nil {
+					o.defaults = map[string][]byte{}
+				}
+				o.defaults[name], b.defaults = c.doc.text, true
+			}
+		}
 	}
 	o.required = slices.Compact(slices.Sorted(slices.Values(s.Required)))
 	for i, name := range o.required {

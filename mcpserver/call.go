@@ -1,0 +1,245 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/schemaguard"
+)
+
+// CallTool calls a tool. Nil, empty and null arguments mean {}. The arguments
+// are checked against the tool's input schema, and what the handler returns
+// against its output schema.
+//
+// Whatever goes wrong, an unknown tool included, is a result with IsError set
+// that says what; the error is not nil only when ctx ended ([context.Canceled]
+// or [context.DeadlineExceeded] is in its chain) or the server was closed
+// ([ErrClosed]).
+func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage) (*Result, error) {
+	return s.call(ctx, nil, Call{Name: name, Arguments: args})
+}
+
+// call calls a tool for a session, or directly if ss is nil.
+func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error) {
+	t := s.registry().tool(c.Name)
+	if t == nil {
+		r := Errorf("Tool '%s' not found", c.Name)
+		r.notFound = true
+		return r, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, ctxError(ctx, "calling tool", c.Name)
+	}
+	for round := 0; ; round++ {
+		r, err := s.callOnce(ctx, ss, t, c)
+		if err != nil || r.InputRequests == nil || c.Rounds || ss == nil {
+			return r, err
+		}
+		if round == maxRounds {
+			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRounds), nil
+		}
+		answers, err := ss.fulfil(ctx, r.InputRequests)
+		if ctx.Err() != nil {
+			return nil, ctxError(ctx, "calling tool", c.Name)
+		}
+		if err != nil {
+			return Errorf("Tool '%s' needs input from the client: %v", c.Name, err), nil
+		}
+		c.InputResponses, c.RequestState = answers, r.RequestState
+	}
+}
+
+// callOnce checks the arguments, runs the handler and checks its result.
+func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*Result, error) {
+	args, err := s.arguments(t, c.Arguments)
+	if err != nil {
+		return Errorf("%s", err), nil
+	}
+	sc, life := s.newScope(ctx, ss, KindTool, c)
+	if c.Rounds {
+		if sc.rounds, err = s.newRounds(c); err != nil {
+			return Errorf("Tool '%s': %v", c.Name, err), nil
+		}
+		if len(sc.rounds.known) > maxRounds {
+			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRounds), nil
+		}
+	}
+	j := job{scope: sc, pair: sc.pair.Load(), life: life, limit: s.limitFor(t, ss), run: t.run}
+	j.inv = Invocation{Kind: KindTool, Name: t.listed.Name, Arguments: args}
+	if t.concurrency == Serial && !sc.serial {
+		sc.serial = true
+		j.serial = &s.serial
+	}
+	switch how, err := j.do(ctx); how {
+	case cancelled:
+		return nil, ctxError(ctx, "calling tool", c.Name)
+	case closed:
+		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
+	case timedOut:
+		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(j.limit)), nil
+	case stuck:
+		return Errorf("Tool '%s' did not run: a call before it has run over its time limit and does not end", c.Name), nil
+	default:
+		return s.result(sc, t, c, j.inv.Result, err), nil
+	}
+}
+
+// showLimit writes 1m0s as 60s: models count in seconds.
+func showLimit(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%d seconds", d/time.Second)
+	}
+	return d.String()
+}
+
+// ctxError is the error of a call whose context ended.
+func ctxError(ctx context.Context, doing, name string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return fmt.Errorf("%s %q: %w", doing, name, cause)
+	}
+	return fmt.Errorf("%s %q: %w (%w)", doing, name, err, cause)
+}
+
+var emptyObject = json.RawMessage("{}")
+
+// arguments checks the arguments and applies defaults. Its error is for the model.
+func (s *Server) arguments(t *tool, args json.RawMessage) (json.RawMessage, error) {
+	if s.opts.SkipValidation {
+		return args, nil
+	}
+	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || string(trimmed) == "null" {
+		args = emptyObject
+	}
+	filled, err := t.input.validate(args, t.typed)
+	if err == nil {
+		return filled, nil
+	}
+	return nil, errors.New(explain(err, t.listed.Name, "arguments", "input schema"))
+}
+
+// explain turns an error of validation into what the model reads.
+func explain(err error, name, what, schema string) string {
+	var invalid *schemaguard.ValidationError
+	var limit *schemaguard.LimitError
+	var syntax *schemaguard.SyntaxError
+	switch {
+	case errors.As(err, &invalid):
+		return fmt.Sprintf("Tool '%s': the %s do not match the %s:\n%v", name, what, schema, invalid)
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("Tool '%s': the %s are %v", name, what, syntax)
+	case errors.As(err, &limit) && limit.Depth > 0:
+		return fmt.Sprintf("Tool '%s': the %s are nested too deeply: %v", name, what, limit)
+	}
+	return fmt.Sprintf("Tool '%s': the %s cannot be checked against the %s: %v", name, what, schema, err)
+}
+
+// result makes the final result of what a handler returned.
+func (s *Server) result(sc *scope, t *tool, c Call, r *Result, err error) *Result {
+	if sc.rounds != nil {
+		asks, sealErr := sc.rounds.result(s, c)
+		if sealErr != nil {
+			return Errorf("Tool '%s': %v", c.Name, sealErr)
+		}
+		if asks != nil && (errors.Is(err, errInputNeeded) || err == nil && r == nil) {
+			return asks
+		}
+	}
+	if err != nil {
+		var panicked *panicError
+		if errors.As(err, &panicked) {
+			return Errorf("Tool '%s' failed: internal error", c.Name)
+		}
+		return Errorf("%s", errorText(err))
+	}
+	if r == nil {
+		return Errorf("Tool '%s' must return a hash with a content key (a result with content), and returned none", c.Name)
+	}
+	for i, block := range r.Content {
+		if isNil(block) {
+			return Errorf("Tool '%s' returned a malformed result: content block %d has no type", c.Name, i)
+		}
+	}
+	if r.IsError || r.InputRequests != nil {
+		return r
+	}
+	return s.checkOutput(t, r)
+}
+
+// errorText calls an error's method, which is code of the user's as well.
+func errorText(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "the error has no text: its Error method panics"
+		}
+	}()
+	return err.Error()
+}
+
+// checkOutput validates structured content.
+func (s *Server) checkOutput(t *tool, r *Result) *Result {
+	if t.output == nil {
+		if r.StructuredContent != nil && !json.Valid(r.StructuredContent) {
+			return Errorf("Tool '%s' returned structured content that is not valid JSON", t.listed.Name)
+		}
+		return r
+	}
+	if r.StructuredContent == nil {
+		return Errorf("Tool '%s' has an output schema but returned no structured content", t.listed.Name)
+	}
+	if _, err := t.output.validate(r.StructuredContent, false); err != nil {
+		return Errorf("%s", explain(err, t.listed.Name, "results", "output schema"))
+	}
+	if len(r.Content) > 0 {
+		return r
+	}
+	c := *r // for clients that read only content
+	c.Content = []mcp.Content{&mcp.TextContent{Text: string(r.StructuredContent)}}
+	return &c
+}
+
+// newScope makes the scope of a call and finds the lifetime that it counts in.
+func (s *Server) newScope(ctx context.Context, ss *Session, kind Kind, c Call) (*scope, *lifetime) {
+	sc := &scope{server: s, session: ss}
+	sc.request = Request{
+		Kind: kind, Name: c.Name, RequestID: c.RequestID, ProgressToken: c.ProgressToken, Meta: c.Meta,
+		Client: c.Client, ClientCapabilities: c.ClientCapabilities, ProtocolVersion: c.ProtocolVersion,
+		InputResponses: c.InputResponses, RequestState: c.RequestState, scope: sc,
+	}
+	pair, life := s.dispatch.Load(), s.life
+	if outer := scopeFrom(ctx); outer != nil {
+		sc.serial = outer.serial && outer.server == s
+		// One read of the pair decides: governed by it as a whole, or not at all.
+		if live := outer.pair.Load(); live != nil && ss == nil {
+			pair = live
+			if outer.server == s {
+				sc.session = outer.session
+			}
+		}
+	}
+	if ss != nil {
+		pair, life = ss.dispatch, ss.life
+	}
+	sc.pair.Store(pair)
+	if ss := sc.session; ss != nil {
+		sc.request.SessionID = ss.id
+		if sc.request.Client == nil {
+			sc.request.Client = ss.client
+		}
+	}
+	return sc, life
+}
+
+// limitFor is the time limit of a tool's calls (see [Options.Timeout]).
+func (s *Server) limitFor(t *tool, ss *Session) time.Duration {
+	if ss != nil {
+		return effectiveTimeout(t.timeout, ss.timeout)
+	}
+	return effectiveTimeout(t.timeout, s.timeout)
+}

@@ -1,0 +1,150 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// notify hands a notification of a call to the client, in the caller's goroutine.
+func (ss *Session) notify(ctx context.Context, n Notification) error {
+	if err := ss.check(ctx); err != nil {
+		return err
+	}
+	if ss.sink != nil {
+		ss.sink(ctx, n)
+	}
+	return nil
+}
+
+// announce tells the client that a list has changed.
+func (ss *Session) announce(method string) {
+	n := Notification{Method: method}
+	switch method {
+	case MethodToolListChanged:
+		n.Params = &mcp.ToolListChangedParams{}
+	case MethodPromptListChanged:
+		n.Params = &mcp.PromptListChangedParams{}
+	case MethodResourceListChanged:
+		n.Params = &mcp.ResourceListChangedParams{}
+	}
+	ss.post(n)
+}
+
+// post queues a notification for the pump, unless one like it waits already, so
+// that a burst of changes costs a slow client one message.
+func (ss *Session) post(n Notification) {
+	if ss.sink == nil {
+		return
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if slices.ContainsFunc(ss.pending, n.same) {
+		return
+	}
+	ss.pending = append(ss.pending, n)
+	if ss.pumping || !ss.life.enter() {
+		return
+	}
+	ss.pumping = true
+	go ss.pump() // ends when nothing is pending; lifetime.wait waits for it
+}
+
+// same reports whether two notifications of the pump say the same.
+func (n Notification) same(m Notification) bool {
+	if n.Method != m.Method {
+		return false
+	}
+	a, ok := n.Params.(*mcp.ResourceUpdatedNotificationParams)
+	b, ok2 := m.Params.(*mcp.ResourceUpdatedNotificationParams)
+	return !ok || !ok2 || a.URI == b.URI
+}
+
+// pump hands what is pending to the client.
+func (ss *Session) pump() {
+	defer ss.life.leave()
+	ctx := closeContext{ss.life}
+	for {
+		ss.mu.Lock()
+		if len(ss.pending) == 0 || ss.life.isClosed() {
+			ss.pumping, ss.pending = false, nil
+			ss.mu.Unlock()
+			return
+		}
+		n := ss.pending[0]
+		ss.pending = slices.Delete(ss.pending, 0, 1)
+		ss.mu.Unlock()
+		ss.sink(ctx, n)
+	}
+}
+
+// Subscribe asks for a notification each time that the resource changes (see
+// [Server.NotifyResourceUpdated]). The resource must exist, or match a template.
+func (ss *Session) Subscribe(ctx context.Context, uri string) error {
+	if err := ss.check(ctx); err != nil {
+		return err
+	}
+	if !ss.server.registry().knows(uri) {
+		return &NotFoundError{KindResource, uri}
+	}
+	if f := ss.server.opts.Subscribe; f != nil {
+		if err := f(ctx, uri); err != nil {
+			return fmt.Errorf("subscribing to %q: %w", uri, err)
+		}
+	}
+	ss.mu.Lock()
+	ss.subscribed[uri] = struct{}{}
+	ss.mu.Unlock()
+	return nil
+}
+
+// Unsubscribe ends a subscription. It is no error if there is none.
+func (ss *Session) Unsubscribe(ctx context.Context, uri string) error {
+	if err := ss.check(ctx); err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	_, was := ss.subscribed[uri]
+	delete(ss.subscribed, uri)
+	ss.mu.Unlock()
+	if f := ss.server.opts.Unsubscribe; f != nil && was {
+		if err := f(ctx, uri); err != nil {
+			return fmt.Errorf("unsubscribing from %q: %w", uri, err)
+		}
+	}
+	return nil
+}
+
+// NotifyResourceUpdated tells the sessions that subscribed to the resource that it has changed.
+func (s *Server) NotifyResourceUpdated(uri string) {
+	s.mu.Lock()
+	var open []*Session
+	for ss := range s.sessions {
+		open = append(open, ss)
+	}
+	s.mu.Unlock()
+	for _, ss := range open {
+		ss.mu.Lock()
+		_, subscribed := ss.subscribed[uri]
+		ss.mu.Unlock()
+		if subscribed {
+			ss.post(Notification{MethodResourceUpdated, &mcp.ResourceUpdatedNotificationParams{URI: uri}})
+		}
+	}
+}
+
+// slogLevel translates a level of the protocol.
+func slogLevel(level mcp.LoggingLevel) slog.Level {
+	switch level {
+	case "debug":
+		return slog.LevelDebug
+	case "info", "notice":
+		return slog.LevelInfo
+	case "warning":
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}

@@ -1,0 +1,89 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A readerFunc runs a reader or prompt handler. It returns what the result asks
+// the client for, if anything.
+type readerFunc func(ctx context.Context) (requests mcp.InputRequestMap, state string, err error)
+
+// runReader runs a reader or a prompt handler under the pair in force, in as
+// many rounds as it asks the client for input. What run writes must not be read
+// if there is an error. A result means that the client has to be asked.
+func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name string, run readerFunc) (*Result, error) {
+	c := callFrom(ctx)
+	c.Name, c.Arguments = name, nil
+	for round := 0; ; round++ {
+		requests, state, err := s.readOnce(ctx, ss, kind, c, run)
+		switch {
+		case err != nil || requests == nil:
+			return nil, err
+		case c.Rounds || ss == nil:
+			return &Result{InputRequests: requests, RequestState: state}, nil
+		case round == maxRounds:
+			return nil, fmt.Errorf("%s %q: asked for input more than %d times", doing(kind), name, maxRounds)
+		}
+		if c.InputResponses, err = ss.fulfil(ctx, requests); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", doing(kind), name, err)
+		}
+		c.RequestState = state
+	}
+}
+
+func doing(kind Kind) string {
+	if kind == KindPrompt {
+		return "making prompt"
+	}
+	return "reading resource"
+}
+
+// readOnce is one round of runReader.
+func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, run readerFunc) (requests mcp.InputRequestMap, state string, err error) {
+	if ctx.Err() != nil {
+		return nil, "", ctxError(ctx, doing(kind), c.Name)
+	}
+	sc, life := s.newScope(ctx, ss, kind, c)
+	if c.Rounds {
+		if sc.rounds, err = s.newRounds(c); err != nil {
+			return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, err)
+		}
+	}
+	limit := s.timeout
+	if ss != nil {
+		limit = ss.timeout
+	}
+	var got Result // only what it asks for
+	j := job{
+		scope: sc, pair: sc.pair.Load(), life: life, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
+		run: func(ctx context.Context, _ *Invocation) (err error) {
+			got.InputRequests, got.RequestState, err = run(ctx)
+			return err
+		},
+	}
+	how, err := j.do(ctx)
+	switch how {
+	case cancelled:
+		return nil, "", ctxError(ctx, doing(kind), c.Name)
+	case closed:
+		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrClosed)
+	case timedOut:
+		return nil, "", fmt.Errorf("%s %q: timed out after %s", doing(kind), c.Name, showLimit(limit))
+	}
+	var panicked *panicError
+	switch {
+	case errors.As(err, &panicked):
+		return nil, "", fmt.Errorf("%s %q: internal error", doing(kind), c.Name)
+	case errors.Is(err, errInputNeeded) && sc.rounds != nil:
+		asks, err := sc.rounds.result(s, c)
+		if err != nil {
+			return nil, "", err
+		}
+		return asks.InputRequests, asks.RequestState, nil
+	}
+	return got.InputRequests, got.RequestState, err
+}

@@ -1,0 +1,176 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// features are what a server has now. They are guarded by Server.mu.
+type features struct {
+	tools     ordered[*tool]
+	resources ordered[*resource]
+	templates ordered[*template]
+	prompts   ordered[*prompt]
+}
+
+func (f *features) init() {
+	f.tools.init()
+	f.resources.init()
+	f.templates.init()
+	f.prompts.init()
+}
+
+// An ordered map keeps the order in which its entries came.
+type ordered[T any] struct {
+	next  int
+	items map[string]ordinal[T]
+}
+
+type ordinal[T any] struct {
+	n    int
+	item T
+}
+
+func (o *ordered[T]) init() { o.items = map[string]ordinal[T]{} }
+
+// add reports false if the key is taken.
+func (o *ordered[T]) add(key string, item T) bool {
+	if _, taken := o.items[key]; taken {
+		return false
+	}
+	o.items[key] = ordinal[T]{o.next, item}
+	o.next++
+	return true
+}
+
+// remove reports whether any of the keys was there.
+func (o *ordered[T]) remove(keys []string) bool {
+	before := len(o.items)
+	for _, key := range keys {
+		delete(o.items, key)
+	}
+	return len(o.items) != before
+}
+
+func (o *ordered[T]) list() []T {
+	entries := make([]ordinal[T], 0, len(o.items))
+	for _, e := range o.items {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b ordinal[T]) int { return a.n - b.n })
+	items := make([]T, len(entries))
+	for i, e := range entries {
+		items[i] = e.item
+	}
+	return items
+}
+
+// A registry is an immutable view of a server's features. Calls read it without
+// a lock; it is made anew at the first read after a change.
+type registry struct {
+	tools     map[string]*tool
+	resources map[string]*resource
+	prompts   map[string]*prompt
+	templates []*template
+	completes bool // some prompt has enums to suggest
+
+	listedTools     []*mcp.Tool
+	listedResources []*mcp.Resource
+	listedTemplates []*mcp.ResourceTemplate
+	listedPrompts   []*mcp.Prompt
+}
+
+func (r *registry) tool(name string) *tool { return r.tools[name] }
+
+// registry returns the view of the moment.
+func (s *Server) registry() *registry {
+	if r := s.snapshot.Load(); r != nil {
+		return r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.snapshot.Load(); r != nil {
+		return r
+	}
+	r := s.features.view()
+	s.snapshot.Store(r)
+	return r
+}
+
+func (f *features) view() *registry {
+	r := &registry{tools: map[string]*tool{}, resources: map[string]*resource{}, prompts: map[string]*prompt{}, templates: f.templates.list()}
+	for _, t := range f.tools.list() {
+		r.tools[t.listed.Name] = t
+		r.listedTools = append(r.listedTools, t.listed)
+	}
+	for _, x := range f.resources.list() {
+		r.resources[x.listed.URI] = x
+		r.listedResources = append(r.listedResources, x.listed)
+	}
+	for _, t := range r.templates {
+		r.listedTemplates = append(r.listedTemplates, t.listed)
+	}
+	for _, p := range f.prompts.list() {
+		r.prompts[p.listed.Name] = p
+		r.listedPrompts = append(r.listedPrompts, p.listed)
+		r.completes = r.completes || len(p.enums) > 0
+	}
+	return r
+}
+
+// change changes the features by f, which reports whether it changed anything,
+// and tells all sessions.
+func (s *Server) change(method string, f func(*features) bool) bool {
+	s.mu.Lock()
+	changed := f(&s.features)
+	var open []*Session
+	if changed {
+		s.snapshot.Store(nil)
+		for ss := range s.sessions {
+			open = append(open, ss)
+		}
+	}
+	s.mu.Unlock()
+	for _, ss := range open {
+		ss.announce(method)
+	}
+	return changed
+}
+
+// errDuplicate says that a name is taken; the first keeps it.
+var errDuplicate = fmt.Errorf("the name is taken; the one that was there first stays")
+
+// freeze copies a value by way of JSON, so that later changes by the caller have no effect.
+func freeze[T any](v *T) (*T, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	c := new(T)
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// ListTools returns the tools in the order of their registration. An
+// InputSchema or OutputSchema there is a [json.RawMessage]. The caller must not
+// modify what it gets.
+func (s *Server) ListTools() []*mcp.Tool { return slices.Clone(s.registry().listedTools) }
+
+// ListResources returns the resources in the order of their registration. The
+// caller must not modify them.
+func (s *Server) ListResources() []*mcp.Resource { return slices.Clone(s.registry().listedResources) }
+
+// ListResourceTemplates returns the resource templates in the order of their
+// registration. The caller must not modify them.
+func (s *Server) ListResourceTemplates() []*mcp.ResourceTemplate {
+	return slices.Clone(s.registry().listedTemplates)
+}
+
+// ListPrompts returns the prompts in the order of their registration. The
+// caller must not modify them.
+func (s *Server) ListPrompts() []*mcp.Prompt { return slices.Clone(s.registry().listedPrompts) }

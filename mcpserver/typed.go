@@ -1,0 +1,184 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/goschema"
+)
+
+// AddTool adds a tool whose arguments and results are Go values.
+//
+// In is a struct, a map with string keys, or any; it may be a pointer to one. Its
+// schema is the tool's input schema, unless the tool has one: properties by
+// the json tags, optional with omitempty or omitzero, described by the
+// jsonschema tag, which holds a plain description or keywords such as
+//
+//	Unit string `json:"unit" jsonschema:"description=unit of weight,enum=kg,enum=lb,default=kg"`
+//
+// The JSON is checked against the schema, then defaults of what is missing are
+// set, then it is decoded. Names are case-sensitive. A [time.Duration] is a
+// number of nanoseconds, a []byte is base64, a [json.RawMessage] anything.
+//
+// Out decides what becomes of what the handler returns:
+//   - string: text.
+//   - *Result, [mcp.Content] or []mcp.Content: as it is.
+//   - struct{}: nothing.
+//   - any: one of these by its dynamic type, or its JSON as text.
+//   - anything else: structured content, and its JSON as text. Out's schema
+//     becomes the output schema. What is no JSON object, such as a slice or a
+//     number, becomes the member "result" of one, as clients of older
+//     protocols accept only objects. A nil pointer is the zero value of what
+//     it points to.
+//
+// A type that cannot be expressed, such as a channel, is an error that names
+// the type and the field. An error leaves the tool out, as with [Server.AddTool].
+func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) error {
+	if h == nil {
+		return s.rejectTool(t, errors.New("it has no handler"))
+	}
+	if t == nil {
+		return s.rejectTool(t, errors.New("the tool is nil"))
+	}
+	decode, inSchema, err := decoderFor[In](t.InputSchema == nil && !s.opts.SkipValidation)
+	if err != nil {
+		return s.rejectTool(t, fmt.Errorf("arguments: %w", err))
+	}
+	encode, outSchema, err := encoderFor[Out]()
+	if err != nil {
+		return s.rejectTool(t, fmt.Errorf("results: %w", err))
+	}
+	return s.addTool(t, handlerParts{typed: true, input: inSchema, output: outSchema,
+		run: func(ctx context.Context, inv *Invocation) error {
+			in, err := decode(inv.Arguments)
+			if err != nil {
+				return fmt.Errorf("Tool '%s': decoding the arguments: %w", inv.Name, err) //nolint:staticcheck,revive // the text is for the model
+			}
+			out, err := h(ctx, in)
+			if err == nil {
+				inv.Result, err = encode(out)
+			}
+			return err
+		}})
+}
+
+// MustAddTool is [AddTool], but panics if the registration is wrong.
+func MustAddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) {
+	if err := AddTool(s, t, h); err != nil {
+		panic(err)
+	}
+}
+
+// decoderFor returns the decoder of arguments and their schema. With sealed, the
+// schema allows no names but those of the fields, so that encoding/json's
+// disregard for case does no harm.
+func decoderFor[In any](sealed bool) (func(json.RawMessage) (In, error), json.RawMessage, error) {
+	typ := reflect.TypeFor[In]()
+	var schema json.RawMessage
+	var err error
+	switch typ {
+	case reflect.TypeFor[any](), reflect.TypeFor[json.RawMessage]():
+		schema = json.RawMessage(`{"type":"object"}`)
+	default:
+		if schema, err = goschema.For(typ, goschema.Input); err != nil {
+			return nil, nil, err
+		}
+		var root struct {
+			Type any `json:"type"`
+		}
+		if err := json.Unmarshal(schema, &root); err != nil || root.Type != "object" {
+			return nil, nil, fmt.Errorf("type %s: arguments are a JSON object; want a struct or a map", typ)
+		}
+	}
+	return func(args json.RawMessage) (in In, err error) {
+		if len(args) == 0 {
+			args = emptyObject
+		}
+		if !sealed {
+			args = goschema.Exact(args, typ)
+		}
+		err = json.Unmarshal(args, &in)
+		return in, err
+	}, schema, nil
+}
+
+// encoderFor returns the encoder of results and their schema, nil if they are
+// not structured.
+func encoderFor[Out any]() (func(Out) (*Result, error), json.RawMessage, error) {
+	typ := reflect.TypeFor[Out]()
+	switch typ {
+	case reflect.TypeFor[string](), reflect.TypeFor[*Result](), reflect.TypeFor[mcp.Content](),
+		reflect.TypeFor[[]mcp.Content](), reflect.TypeFor[struct{}](), reflect.TypeFor[any]():
+		return func(out Out) (*Result, error) { return dynamicResult(out) }, nil, nil
+	}
+	if typ.Implements(reflect.TypeFor[mcp.Content]()) {
+		return func(out Out) (*Result, error) { return dynamicResult(out) }, nil, nil
+	}
+	schema, err := goschema.For(typ, goschema.Output)
+	if err != nil {
+		return nil, nil, err
+	}
+	var root struct {
+		Type any `json:"type"`
+	}
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return nil, nil, err
+	}
+	wrap := root.Type != "object"
+	if wrap {
+		if schema, err = goschema.Wrap("result", schema); err != nil {
+			return nil, nil, err
+		}
+	}
+	return func(out Out) (*Result, error) { return structuredResult(out, typ, wrap) }, schema, nil
+}
+
+// dynamicResult makes a result by the type of out.
+func dynamicResult(out any) (*Result, error) {
+	switch out := out.(type) {
+	case string:
+		return Text(out), nil
+	case *Result:
+		return out, nil
+	case []mcp.Content:
+		return Mixed(out...), nil
+	case mcp.Content:
+		return Mixed(out), nil
+	case struct{}:
+		return &Result{}, nil
+	case nil:
+		return nil, nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return Text(string(data)), nil
+}
+
+// structuredResult makes a result with structured content.
+func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
+	if v := reflect.ValueOf(out); !wrap && v.IsValid() {
+		switch {
+		case v.Kind() == reflect.Pointer && v.IsNil():
+			out = reflect.New(typ.Elem()).Interface()
+		case v.Kind() == reflect.Map && v.IsNil():
+			out = struct{}{}
+		}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	r := Text(string(data))
+	r.StructuredContent = data
+	if wrap {
+		r.StructuredContent = append(append(json.RawMessage(`{"result":`), data...), '}')
+	}
+	return r, nil
+}
