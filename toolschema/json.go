@@ -345,8 +345,15 @@ const hexDigits = "0123456789abcdef"
 
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
+	done := 0
 	for i := range len(s) {
-		switch c := s[i]; {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c != 0x7f {
+			continue
+		}
+		b = append(b, s[done:i]...)
+		done = i + 1
+		switch {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
 		case c == '\n':
@@ -355,13 +362,11 @@ func appendString(b []byte, s string) []byte {
 			b = append(b, '\\', 't')
 		case c == '\r':
 			b = append(b, '\\', 'r')
-		case c < ' ' || c == 0x7f:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		default:
-			b = append(b, c)
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[done:]...), '"')
 }
 
 // equalJSON reports whether two values are written alike.
