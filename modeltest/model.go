@@ -31,7 +31,8 @@ type Options struct {
 	// Key tells conversations apart. nil: by [Request.FirstUserText].
 	Key func(*Request) string
 	// KeepRequests is how many of the latest requests are kept for Requests, and
-	// how many of the latest violations. If zero, all are; if negative, none.
+	// how many of the latest violations. If zero, all are; if negative, no requests, and
+	// the latest 16 violations.
 	KeepRequests int
 	// CountTokens is the number of a request's input tokens, of which the usage of
 	// the answer and count_tokens tell. nil: a quarter of the bytes of its body.
@@ -48,6 +49,7 @@ type Model struct {
 	o        Options
 	thoughts thoughts
 	schemas  schemaCache
+	cache    promptCache
 	shared   queue
 
 	mu         sync.Mutex // guards the rest
@@ -160,12 +162,19 @@ func (m *Model) record(r *Request) {
 	m.requests = keep(m.requests, r, m.o.KeepRequests)
 }
 
+// fewViolations is how many violations are kept when no requests are.
+const fewViolations = 16
+
 // refuse keeps what was wrong with a request.
 func (m *Model) refuse(r *Request, p *problem) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := &Violation{Request: r, Status: p.status, Type: p.typ, Message: p.msg}
-	m.violations = keep(m.violations, v, m.o.KeepRequests)
+	limit := m.o.KeepRequests
+	if limit < 0 {
+		limit = fewViolations
+	}
+	m.violations = keep(m.violations, v, limit)
 }
 
 func keep[T any](list []T, v T, limit int) []T {
@@ -198,7 +207,8 @@ func (m *Model) answerTo(r *Request, requestID string) (*answer, *problem) {
 	}
 	a.blocks = blocksOf(reply, func() string { return m.nextCallID(r) })
 	a.stop = stopReason(reply, a.blocks)
-	a.usage = Usage{InputTokens: m.o.CountTokens(r), OutputTokens: outputTokens(a.blocks)}
+	a.usage = m.cache.use(r, m.o.CountTokens(r))
+	a.usage.OutputTokens = outputTokens(a.blocks)
 	if reply.usage != nil {
 		a.usage = *reply.usage
 	}

@@ -92,15 +92,14 @@ func latestPrompt(r *Request) (text string, from int) {
 				b.Reset()
 				from, over = i, false
 			}
-			said := withoutReminders(joinTexts(m.Content))
+			said := saidIn(m)
 			if at := strings.LastIndex(said, interrupted); at >= 0 {
 				b.Reset()
 				from = i + 1
 				_, said, _ = strings.Cut(said[at:], "]")
 			}
-			if strings.TrimSpace(said) != "" {
-				b.WriteString(said)
-				b.WriteByte('\n')
+			if said != "" {
+				b.WriteString(said + "\n")
 			}
 		}
 	}
@@ -110,14 +109,21 @@ func latestPrompt(r *Request) (text string, from int) {
 // interrupted is how the text begins that hosts leave where a user interrupted.
 const interrupted = "[Request interrupted by user"
 
-var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(</system-reminder>|$)`)
+var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(</system-reminder>\s*|$)`)
 
-// withoutReminders is what the user said, without what hosts put beside it.
-func withoutReminders(text string) string {
-	if !strings.Contains(text, "<system-reminder>") {
-		return text
+// saidIn is what the user said in a message, without what hosts put beside it.
+func saidIn(m Message) string {
+	var said []string
+	for _, c := range ofType(m.Content, "text") {
+		text := c.Text
+		if strings.Contains(text, "<system-reminder>") {
+			text = reminders.ReplaceAllString(text, "")
+		}
+		if strings.TrimSpace(text) != "" {
+			said = append(said, text)
+		}
 	}
-	return reminders.ReplaceAllString(text, "")
+	return strings.Join(said, "\n")
 }
 
 // madeBy notes a call that the conversation has. Its id ends in the number of

@@ -307,6 +307,11 @@ func (m *Model) Serve() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modeltest: listening: %w", err)
 	}
+	return m.ServeOn(listener), nil
+}
+
+// ServeOn is Serve on a listener of the caller's choice, which the server closes.
+func (m *Model) ServeOn(listener net.Listener) *Server {
 	s := &Server{
 		URL:    "http://" + listener.Addr().String(),
 		server: &http.Server{Handler: m},
@@ -319,7 +324,7 @@ func (m *Model) Serve() (*Server, error) {
 	m.mu.Lock()
 	m.servers = append(m.servers, s)
 	m.mu.Unlock()
-	return s, nil
+	return s
 }
 
 // Close stops the server and breaks its connections. It may be called more than
