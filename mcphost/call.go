@@ -117,7 +117,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 			c.log.Info("call is made again on a new connection", "tool", tool, "reason", err)
 			continue
 		}
-		return nil, callError(server, tool, sent, c.dialer.mask.wrap(err))
+		return nil, c.callError(tool, sent, err)
 	}
 }
 
@@ -129,8 +129,8 @@ func mayRepeat(err error, sent bool, t *Tool) bool {
 	return errors.Is(err, ErrConnectionLost) && (!sent || t.ReadOnly || t.Idempotent)
 }
 
-func callError(server, tool string, sent bool, err error) *CallError {
-	e := &CallError{Server: server, Tool: tool, Sent: sent, Err: err}
+func (c *conn) callError(tool string, sent bool, err error) *CallError {
+	e := &CallError{Server: c.name, Tool: tool, Sent: sent, Err: c.dialer.mask.wrap(err)}
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {
 		e.Code = rpc.Code

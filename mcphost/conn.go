@@ -503,7 +503,7 @@ func (o *owner) dial() {
 	ctx, cancel := context.WithCancel(o.ctx)
 	d := &dialing{began: time.Now(), cancel: cancel}
 	stop := func() bool { return true }
-	if o.state.round == roundInitial && o.start.Err() == nil {
+	if o.state.round == roundInitial {
 		stop = context.AfterFunc(o.start, cancel)
 	}
 	o.dialing = d

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,41 +14,47 @@ import (
 // decodeResult reads the result of a tool call. Whatever can be read is kept: a
 // block that cannot be is replaced by a short text that says so.
 func decodeResult(raw json.RawMessage) (*mcpserver.Result, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	r := &mcpserver.Result{}
+	var kind, requests, state, legacy json.RawMessage
+	object := eachMember(raw, func(key string, v json.RawMessage) {
+		if isNull(v) {
+			return
+		}
+		switch key {
+		case "content":
+			r.Content = decodeContent(v)
+		case "structuredContent":
+			r.StructuredContent = v
+		case "isError":
+			r.IsError = truth(v)
+		case "_meta":
+			_ = json.Unmarshal(v, &r.Meta) // what is no object says nothing
+		case "resultType":
+			kind = v
+		case "inputRequests":
+			requests = v
+		case "requestState":
+			state = v
+		case "toolResult":
+			legacy = v
+		default:
+			if r.Extra == nil {
+				r.Extra = map[string]json.RawMessage{}
+			}
+			r.Extra[key] = v
+		}
+	})
+	if !object {
 		return nil, errors.New("the result is not a JSON object")
 	}
-	r := &mcpserver.Result{}
-	take := func(key string) json.RawMessage {
-		v := members[key]
-		delete(members, key)
-		if isNull(v) {
-			return nil
-		}
-		return v
-	}
-	r.Content = decodeContent(take("content"))
-	r.StructuredContent = take("structuredContent")
-	r.IsError = truth(take("isError"))
-	if meta := take("_meta"); meta != nil {
-		_ = json.Unmarshal(meta, &r.Meta) // what is no object says nothing
-	}
-	kind := take("resultType")
-	if requests := take("inputRequests"); requests != nil || string(kind) == `"input_required"` {
+	if requests != nil || string(kind) == `"input_required"` {
 		if err := decodeGuarded(requests, &r.InputRequests); err != nil {
 			return nil, fmt.Errorf("reading the server's requests for input: %w", err)
 		}
+		r.RequestState = textOf(state)
 	}
-	if state := take("requestState"); state != nil {
-		if err := json.Unmarshal(state, &r.RequestState); err != nil {
-			return nil, errors.New("requestState is not a string")
-		}
-	}
-	if old := take("toolResult"); old != nil && len(r.Content) == 0 { // before 2024-11-05
-		r.Content = []mcp.Content{&mcp.TextContent{Text: textOf(old)}}
-	}
-	if len(members) > 0 {
-		r.Extra = maps.Clone(members)
+	if legacy != nil && len(r.Content) == 0 { // before 2024-11-05
+		r.Content = []mcp.Content{&mcp.TextContent{Text: textOf(legacy)}}
 	}
 	return r, nil
 }
@@ -72,51 +77,44 @@ func truth(raw json.RawMessage) bool {
 	return string(raw) == "true" || string(raw) == `"true"`
 }
 
-// textOf is the text of a JSON string, or the JSON of anything else.
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
-}
-
 func decodeContent(raw json.RawMessage) []mcp.Content {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return nil
-	}
-	var blocks []json.RawMessage
-	if raw[0] != '[' || json.Unmarshal(raw, &blocks) != nil {
-		blocks = []json.RawMessage{raw} // a block alone, or a text
-	}
-	out := make([]mcp.Content, 0, len(blocks))
-	for _, b := range blocks {
-		out = append(out, decodeBlock(b))
+	var out []mcp.Content
+	if !eachElement(raw, func(b json.RawMessage) { out = append(out, decodeBlock(b)) }) {
+		out = []mcp.Content{decodeBlock(raw)} // a block alone
 	}
 	return out
 }
 
 // decodeBlock reads one content block.
 func decodeBlock(raw json.RawMessage) mcp.Content {
-	var b struct {
-		Type        string           `json:"type"`
-		Text        json.RawMessage  `json:"text"`
-		Annotations *mcp.Annotations `json:"annotations"`
-		Meta        mcp.Meta         `json:"_meta"`
+	var kind string
+	var text json.RawMessage
+	t := &mcp.TextContent{}
+	eachMember(raw, func(key string, v json.RawMessage) {
+		switch key {
+		case "type":
+			kind = textOf(v)
+		case "text":
+			text = v
+		case "annotations":
+			_ = json.Unmarshal(v, &t.Annotations) // a malformed one says nothing
+		case "_meta":
+			_ = json.Unmarshal(v, &t.Meta)
+		}
+	})
+	if kind == "text" && text != nil && !isNull(text) {
+		t.Text = textOf(text)
+		return t
 	}
-	err := json.Unmarshal(raw, &b)
-	if err == nil && b.Type == "text" && b.Text != nil {
-		return &mcp.TextContent{Text: textOf(b.Text), Annotations: b.Annotations, Meta: b.Meta}
-	}
-	if b.Type != "text" && b.Type != "" {
+	var err error
+	if kind != "text" && kind != "" {
 		var res mcp.CallToolResult
 		whole := append(append([]byte(`{"content":[`), raw...), `]}`...)
 		if err = decodeGuarded(whole, &res); err == nil && len(res.Content) == 1 {
 			return res.Content[0]
 		}
 	}
-	return &mcp.TextContent{Text: unreadable(b.Type, raw, err)}
+	return &mcp.TextContent{Text: unreadable(kind, raw, err)}
 }
 
 // unreadable is the text in place of a block that cannot be read. A short block

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
@@ -126,11 +128,12 @@ type maskedError struct {
 func (e *maskedError) Error() string        { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// wrap hides the secrets in an error's text. An error without any is returned
-// as it is.
+// wrap hides the secrets in what a server says in an error. Other texts are
+// ours, and without any: an error without the server's words is returned as it
+// is, and so is one without secrets.
 func (m masker) wrap(err error) error {
-	if err == nil {
-		return nil
+	if !errors.As(err, new(*jsonrpc.Error)) {
+		return err
 	}
 	text := err.Error()
 	if safe := m.hide(text); safe != text {

@@ -61,7 +61,7 @@ func (l *remoteLink) connect(ctx context.Context, client *mcp.Client, probe bool
 	}
 	inner, err := client.Connect(ctx, l.wire, so)
 	if err != nil {
-		if werr := l.wire.failure(); werr != nil {
+		if werr := l.wire.failure(); errors.Is(werr, ErrConnectionLost) {
 			err = werr // says more than that the connection is closed
 		}
 		return err

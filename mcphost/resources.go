@@ -42,7 +42,7 @@ func request[T any](ctx context.Context, h *Host, server string, do func(ctx con
 		case try == 0 && mayRepeat(err, true, &Tool{ReadOnly: true}):
 			continue // reading twice does no harm
 		}
-		return zero, callError(server, "", true, c.dialer.mask.wrap(err))
+		return zero, c.callError("", true, err)
 	}
 }
 
