@@ -50,6 +50,9 @@ func accepted(m Model) error {
 	if depth := nestingOf(m.InputSchema); depth > 128 {
 		return fmt.Errorf("nested %d levels deep", depth)
 	}
+	if v, _, err := parseJSON(m.InputSchema, 1000); err != nil || endless(v.(*object)) {
+		return fmt.Errorf("its references lead round in a circle (%v)", err)
+	}
 	if err := legalKeys(doc); err != nil {
 		return err
 	}
@@ -134,3 +137,38 @@ type anyPattern string
 
 func (anyPattern) MatchString(string) bool { return true }
 func (p anyPattern) String() string        { return strings.Clone(string(p)) }
+
+// endless reports whether somebody who follows references for one value never comes to an end.
+func endless(root *object) bool {
+	active, done := map[*object]bool{}, map[*object]bool{}
+	var visit func(o *object) bool
+	visit = func(o *object) bool {
+		if active[o] || done[o] {
+			return active[o]
+		}
+		active[o] = true
+		found := false
+		if ref := o.text("$ref"); ref != "" {
+			target, _ := (&flattener{root: root}).lookup(ref).(*object)
+			found = target != nil && visit(target)
+		}
+		children(o, func(key, _ string, sub any) {
+			if s, ok := sub.(*object); ok && inPlace[key] {
+				found = found || visit(s)
+			}
+		})
+		active[o], done[o] = false, true
+		return found
+	}
+	var walk func(o *object) bool
+	walk = func(o *object) bool {
+		found := visit(o)
+		children(o, func(_, _ string, sub any) {
+			if s, ok := sub.(*object); ok {
+				found = found || walk(s)
+			}
+		})
+		return found
+	}
+	return walk(root)
+}
