@@ -1,0 +1,153 @@
+package mcphost
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+func pngOf(t *testing.T, w, h int, noisy bool) []byte {
+	t.Helper()
+	img := image.NewRGBA(image.Rect(0, 0, w, h))
+	if noisy {
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range img.Pix {
+			img.Pix[i] = byte(r.Uint32())
+		}
+	} else {
+		img.Set(0, 0, color.White)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// F26 F36, pains 35 and 36: the conversion table.
+func TestModelContent(t *testing.T) {
+	tiny := pngOf(t, 2, 2, false)
+	text := func(s string) ContentBlock { return ContentBlock{Type: "text", Text: s} }
+	img := ContentBlock{Type: "image", MIMEType: "image/png", Data: tiny}
+	tests := []struct {
+		name string
+		in   mcpserver.Result
+		want []ContentBlock
+	}{
+		{"text", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "b"}}}, []ContentBlock{text("a"), text("b")}},
+		{"blank text is left out", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{}, &mcp.TextContent{Text: " \n"}, &mcp.TextContent{Text: "b"}}}, []ContentBlock{text("b")}},
+		{"nothing", mcpserver.Result{}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
+		{"blank text alone", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: ""}}}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
+		{"invalid UTF-8", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a\xffb"}}}, []ContentBlock{text("a\uFFFDb")}},
+		{"image", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny}}}, []ContentBlock{img}},
+		{"image with the wrong type", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/jpeg", Data: tiny}}}, []ContentBlock{img}},
+		{"no image at all", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: []byte("hello")}}},
+			[]ContentBlock{text("[Image from s, not shown: its data is not PNG, JPEG, GIF or WebP] Binary content (image/png, 5 bytes)")}},
+		{"broken image", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny[:20]}}},
+			[]ContentBlock{text("[Image from s, not shown: its data is broken] Binary content (image/png, 20 bytes)")}},
+		{"image beside structured content", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny}}, StructuredContent: json.RawMessage(`{"a": 1}`)},
+			[]ContentBlock{img, text(`{"a":1}`)}},
+		{"text beside structured content", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a is one"}}, StructuredContent: json.RawMessage(`{"a":1}`)},
+			[]ContentBlock{text("a is one"), text(`{"a":1}`)}},
+		{"text that is the structured content", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "{\n \"a\": 1\n}"}}, StructuredContent: json.RawMessage(`{"a":1}`)},
+			[]ContentBlock{text("{\n \"a\": 1\n}")}},
+		{"structured content alone", mcpserver.Result{StructuredContent: json.RawMessage(`[1]`)}, []ContentBlock{text("[1]")}},
+		{"audio", mcpserver.Result{Content: []mcp.Content{&mcp.AudioContent{MIMEType: "audio/wav", Data: make([]byte, 12)}}},
+			[]ContentBlock{text("[Audio from s] Binary content (audio/wav, 12 bytes)")}},
+		{"resource text", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", Text: "hi"}}}},
+			[]ContentBlock{text("[Resource from s at mem://a] hi")}},
+		{"resource blob", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", Blob: []byte{1}}}}},
+			[]ContentBlock{text("[Resource from s at mem://a] Binary content (unknown type, 1 bytes)")}},
+		{"resource image", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", MIMEType: "image/png", Blob: tiny}}}},
+			[]ContentBlock{text("[Resource from s at mem://a]"), img}},
+		{"resource without contents", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{}}}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
+		{"resource link", mcpserver.Result{Content: []mcp.Content{&mcp.ResourceLink{Name: "a", URI: "mem://a", Description: "the a"}, &mcp.ResourceLink{Name: "b", URI: "mem://b"}}},
+			[]ContentBlock{text("[Resource link: a] mem://a (the a)"), text("[Resource link: b] mem://b")}},
+		{"tool use, which belongs elsewhere", mcpserver.Result{Content: []mcp.Content{&mcp.ToolUseContent{ID: "1", Name: "n"}}},
+			[]ContentBlock{text(`{"type":"tool_use","id":"1","name":"n","input":{}}`)}},
+		{"error", mcpserver.Result{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no"}, &mcp.ImageContent{MIMEType: "image/png", Data: tiny}}},
+			[]ContentBlock{text("no"), text("[Image left out: an error result has text only (image/png, " + itoa(len(tiny)) + " bytes)]")}},
+		{"error that says nothing", mcpserver.Result{IsError: true}, []ContentBlock{text("(mcp__s__t failed without saying why)")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, ModelContent("s", "t", &tt.in, nil)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+// F26: an image above the limits is scaled down, one within is untouched.
+func TestLargeImages(t *testing.T) {
+	large := pngOf(t, 1600, 1600, true) // about 10 MB
+	got := ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: large}}}, nil)
+	if len(got) != 2 || got[0].Type != "image" || base64Len(got[0].Data) > DefaultMaxImageBytes || !strings.Contains(got[1].Text, "scaled down from 1600 by 1600 pixels") {
+		t.Errorf("got %d blocks, %d bytes, %q", len(got), len(got[0].Data), got[len(got)-1].Text)
+	}
+	wide := pngOf(t, 9000, 2, false)
+	got = ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: wide}}}, nil)
+	cfg, _, err := image.DecodeConfig(bytes.NewReader(got[0].Data))
+	if err != nil || cfg.Width > maxImageSide {
+		t.Errorf("a side of 9000 became %d, %v", cfg.Width, err)
+	}
+	medium := pngOf(t, 500, 500, true) // about 1 MB
+	got = ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: medium}}}, nil)
+	if len(got) != 1 || !bytes.Equal(got[0].Data, medium) {
+		t.Error("an image within the limits was touched")
+	}
+}
+
+func TestSavedContent(t *testing.T) {
+	var names []string
+	o := &ContentOptions{Save: func(name, mimeType string, data []byte) (string, error) {
+		names = append(names, name+" "+mimeType)
+		return "/tmp/" + name, nil
+	}}
+	got := ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{
+		&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte{1}},
+		&mcp.ImageContent{MIMEType: "image/png", Data: pngOf(t, 1, 1, false)},
+	}}, o)
+	if len(got) != 3 || got[0].Text != "[Audio from s] Binary content (audio/wav, 1 bytes) saved to /tmp/mcp__s__t-1" || got[2].Text != "[Image: source: /tmp/mcp__s__t-2]" {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"mcp__s__t-1 audio/wav", "mcp__s__t-2 image/png"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever a server sends, what comes out can be sent to a model.
+func FuzzModelContent(f *testing.F) {
+	f.Add([]byte(`{"content":[{"type":"text","text":""},{"type":"image","data":"AAAA"}],"structuredContent":{}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return
+		}
+		r, err := decodeResult(validUTF8(raw))
+		if err != nil {
+			return
+		}
+		blocks := ModelContent("s", "t", r, nil)
+		if len(blocks) == 0 {
+			t.Fatal("no blocks")
+		}
+		for _, b := range blocks {
+			if b.Type == "text" && (strings.TrimSpace(b.Text) == "" || !utf8.ValidString(b.Text)) || b.Type == "image" && (r.IsError || !readable[b.MIMEType]) {
+				t.Errorf("bad block %+v", b)
+			}
+		}
+	})
+}
