@@ -29,9 +29,7 @@ func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage
 func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error) {
 	t := s.registry().tool(c.Name)
 	if t == nil {
-		r := Errorf("Tool '%s' not found", c.Name)
-		r.notFound = true
-		return r, nil
+		return toolNotFound(c.Name), nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, ctxError(ctx, "calling tool", c.Name)
@@ -55,21 +53,24 @@ func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error)
 	}
 }
 
+func toolNotFound(name string) *Result {
+	r := Errorf("Tool '%s' not found", name)
+	r.notFound = true
+	return r
+}
+
 // callOnce checks the arguments, runs the handler and checks its result.
 func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*Result, error) {
 	args, err := s.arguments(t, c.Arguments)
 	if err != nil {
 		return Errorf("%s", err), nil
 	}
-	sc, life := s.newScope(ctx, ss, KindTool, c)
-	if c.Rounds {
-		if sc.rounds, err = s.newRounds(c); err != nil {
-			return Errorf("Tool '%s': %v", c.Name, err), nil
-		}
-		if len(sc.rounds.known) > maxRounds {
-			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRounds), nil
-		}
+	round, err := s.beginRound(KindTool, &c)
+	if err != nil {
+		return nil, err
 	}
+	sc, life := s.newScope(ctx, ss, KindTool, c)
+	sc.rounds = round
 	j := job{scope: sc, pair: sc.pair.Load(), life: life, limit: s.limitFor(t, ss), run: t.run}
 	j.inv = Invocation{Kind: KindTool, Name: t.listed.Name, Arguments: args}
 	if t.concurrency == Serial && !sc.serial {
@@ -86,7 +87,7 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	case stuck:
 		return Errorf("Tool '%s' did not run: a call before it has run over its time limit and does not end", c.Name), nil
 	default:
-		return s.result(sc, t, c, j.inv.Result, err), nil
+		return round.tool(s.result(t, j.inv.Result, err))
 	}
 }
 
@@ -141,29 +142,21 @@ func explain(err error, name, what, schema string) string {
 }
 
 // result makes the final result of what a handler returned.
-func (s *Server) result(sc *scope, t *tool, c Call, r *Result, err error) *Result {
-	if sc.rounds != nil {
-		asks, sealErr := sc.rounds.result(s, c)
-		if sealErr != nil {
-			return Errorf("Tool '%s': %v", c.Name, sealErr)
-		}
-		if asks != nil && (errors.Is(err, errInputNeeded) || err == nil && r == nil) {
-			return asks
-		}
-	}
+func (s *Server) result(t *tool, r *Result, err error) *Result {
+	name := t.listed.Name
 	if err != nil {
 		var panicked *panicError
 		if errors.As(err, &panicked) {
-			return Errorf("Tool '%s' failed: internal error", c.Name)
+			return Errorf("Tool '%s' failed: internal error", name)
 		}
 		return Errorf("%s", errorText(err))
 	}
 	if r == nil {
-		return Errorf("Tool '%s' must return a hash with a content key (a result with content), and returned none", c.Name)
+		return Errorf("Tool '%s' must return a hash with a content key (a result with content), and returned none", name)
 	}
 	for i, block := range r.Content {
 		if isNil(block) {
-			return Errorf("Tool '%s' returned a malformed result: content block %d has no type", c.Name, i)
+			return Errorf("Tool '%s' returned a malformed result: content block %d has no type", name, i)
 		}
 	}
 	if r.IsError || r.InputRequests != nil {

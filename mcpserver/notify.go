@@ -130,7 +130,7 @@ func (s *Server) NotifyResourceUpdated(uri string) {
 		ss.mu.Lock()
 		_, subscribed := ss.subscribed[uri]
 		ss.mu.Unlock()
-		if subscribed {
+		if subscribed || ss.follows {
 			ss.post(Notification{MethodResourceUpdated, &mcp.ResourceUpdatedNotificationParams{URI: uri}})
 		}
 	}

@@ -47,12 +47,12 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if ctx.Err() != nil {
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
 	}
-	sc, life := s.newScope(ctx, ss, kind, c)
-	if c.Rounds {
-		if sc.rounds, err = s.newRounds(c); err != nil {
-			return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, err)
-		}
+	rounds, err := s.beginRound(kind, &c)
+	if err != nil {
+		return nil, "", err
 	}
+	sc, life := s.newScope(ctx, ss, kind, c)
+	sc.rounds = rounds
 	limit := s.timeout
 	if ss != nil {
 		limit = ss.timeout
@@ -74,16 +74,8 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	case timedOut:
 		return nil, "", fmt.Errorf("%s %q: timed out after %s", doing(kind), c.Name, showLimit(limit))
 	}
-	var panicked *panicError
-	switch {
-	case errors.As(err, &panicked):
+	if panicked := new(panicError); errors.As(err, &panicked) {
 		return nil, "", fmt.Errorf("%s %q: internal error", doing(kind), c.Name)
-	case errors.Is(err, errInputNeeded) && sc.rounds != nil:
-		asks, err := sc.rounds.result(s, c)
-		if err != nil {
-			return nil, "", err
-		}
-		return asks.InputRequests, asks.RequestState, nil
 	}
-	return got.InputRequests, got.RequestState, err
+	return rounds.read(got.InputRequests, got.RequestState, err)
 }

@@ -2,136 +2,226 @@ package mcpserver
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// ErrInputRequired is what [Request.Elicit], [Request.Sample] and
+// [Request.ListRoots] return where the client cannot be asked while the call runs
+// (protocol 2026-07-28). The handler returns it, wrapped or not. The call then
+// ends with the question as its result, the client calls again with the answer,
+// and the handler runs anew from its beginning; this time the same question
+// returns the answer. What a handler does before it asks is done once a round.
+var ErrInputRequired = errors.New("mcpserver: the client must be asked first; the handler must return this error")
 
 // maxRounds is how many times a call may ask for input.
 const maxRounds = 10
 
-// rounds lets a handler ask the client as if the call were one, though each
-// question ends it and it comes again with the answer: the handler runs from
-// its beginning each time, and its n-th question gets the n-th answer.
+// roundPrefix marks the questions that a handler asked through its Request, as
+// opposed to those that it put into its result.
+const roundPrefix = "tenon-"
+
+// rounds is one round of a call whose client cannot be asked while it runs. The
+// n-th question of one run of the handler is taken for the n-th of the next.
 type rounds struct {
-	mu    sync.Mutex
-	asked int
-	known mcp.InputResponseMap // the answers to the first questions
-	next  mcp.InputRequestMap  // the questions that have no answer yet
+	server *Server
+	owner  stateOwner
+	caps   *mcp.ClientCapabilities
+
+	mu      sync.Mutex // guards the rest
+	asked   int
+	known   map[string]json.RawMessage // the answers of this and earlier rounds
+	next    mcp.InputRequestMap        // the questions that have no answer yet
+	missing string                     // the capability that the client would need
 }
 
-var errInputNeeded = errors.New("mcpserver: the call needs input from the client; the handler must return this error")
-
-// ask returns the answer to the handler's next question, or errInputNeeded.
-func (r *rounds) ask(p mcp.InputRequest) (mcp.InputResponse, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.asked++
-	key := "input-" + strconv.Itoa(r.asked)
-	if answer, ok := r.known[key]; ok {
-		return answer, nil
-	}
-	if r.next == nil {
-		r.next = mcp.InputRequestMap{}
-	}
-	r.next[key] = p
-	return nil, errInputNeeded
+// A roundState is what the client carries from one round to the next.
+type roundState struct {
+	Handler string                     `json:"h,omitempty"` // the handler's own state
+	Known   map[string]json.RawMessage `json:"k,omitempty"`
 }
 
-// result turns the end of a round into what the client gets, nil if nothing was asked.
-func (r *rounds) result(s *Server, c Call) (*Result, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.next == nil {
+// beginRound prepares a round of c, nil if the client of c can be asked while the
+// call runs. It opens the sealed state, takes out the answers to what the
+// handler asked through its Request, and leaves in c the rest. Its errors are
+// errors of the protocol.
+func (s *Server) beginRound(kind Kind, c *Call) (*rounds, error) {
+	if !c.Rounds {
 		return nil, nil
 	}
-	state, err := s.sealState(c, r.known)
-	if err != nil {
-		return nil, err
-	}
-	return &Result{InputRequests: r.next, RequestState: state}, nil
-}
-
-const statePrefix = "tenon1."
-
-// newRounds reads the answers that a call brings.
-func (s *Server) newRounds(c Call) (*rounds, error) {
-	r := &rounds{known: mcp.InputResponseMap{}}
-	if strings.HasPrefix(c.RequestState, statePrefix) {
-		known, err := s.openState(c)
+	r := &rounds{server: s, owner: newStateOwner(kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
+	if c.RequestState != "" {
+		state, err := s.openState(r.owner, c.RequestState)
 		if err != nil {
-			return nil, err
+			return nil, invalidParams("requestState is not one that this server gave for this call")
 		}
-		r.known = known
+		c.RequestState = state.Handler
+		maps.Copy(r.known, state.Known)
 	}
-	for key, answer := range c.InputResponses {
-		r.known[key] = answer
+	var own mcp.InputResponseMap
+	for key, response := range c.InputResponses {
+		if !strings.HasPrefix(key, roundPrefix) {
+			if own == nil {
+				own = make(mcp.InputResponseMap)
+			}
+			own[key] = response
+			continue
+		}
+		raw, err := json.Marshal(response)
+		if err != nil {
+			return nil, invalidParams("inputResponses: " + err.Error())
+		}
+		r.known[key] = raw
+	}
+	c.InputResponses = own
+	if len(r.known) > maxRounds {
+		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRounds))
 	}
 	return r, nil
 }
 
-// sealState packs the answers so far for the client to keep. It cannot change
-// them, nor use them for another call.
-func (s *Server) sealState(c Call, known mcp.InputResponseMap) (string, error) {
-	payload, err := json.Marshal(known)
+func invalidParams(what string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
+}
+
+// ask returns the answer to the handler's next question, or notes the question.
+func (r *rounds) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
+	kind, answer, supported := r.kindOf(question)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !supported {
+		r.missing = kind
+		return nil, fmt.Errorf("%s: %w", kind, ErrNotSupported)
+	}
+	r.asked++
+	key := roundPrefix + kind + "-" + strconv.Itoa(r.asked)
+	if raw, ok := r.known[key]; ok {
+		if err := json.Unmarshal(raw, answer); err != nil {
+			return nil, fmt.Errorf("decoding the client's answer: %w", err)
+		}
+		return answer, nil
+	}
+	if r.next == nil {
+		r.next = make(mcp.InputRequestMap)
+	}
+	r.next[key] = question
+	return nil, ErrInputRequired
+}
+
+// kindOf names a question after the capability that it needs, and says what its
+// answer looks like and whether the client declared the capability.
+func (r *rounds) kindOf(question mcp.InputRequest) (kind string, answer mcp.InputResponse, supported bool) {
+	caps := r.caps
+	if caps == nil {
+		caps = &mcp.ClientCapabilities{}
+	}
+	switch question.(type) {
+	case *mcp.ElicitParams:
+		return "elicitation", new(mcp.ElicitResult), caps.Elicitation != nil
+	case *mcp.ListRootsParams:
+		return "roots", new(mcp.ListRootsResult), caps.RootsV2 != nil
+	}
+	return "sampling", new(mcp.CreateMessageWithToolsResult), caps.Sampling != nil
+}
+
+// end says what a run of the handler has come to: nothing beside its own
+// result, an error of the protocol, or questions and the state that belongs to
+// them. If the handler did not fail, its questions do not count: it can do without.
+func (r *rounds) end(failed bool) (mcp.InputRequestMap, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !failed:
+		return nil, "", nil
+	case r.missing != "":
+		return nil, "", missingCapability(r.missing)
+	case r.next == nil:
+		return nil, "", nil
+	}
+	state, err := r.server.sealState(r.owner, roundState{Known: r.known})
+	return r.next, state, err
+}
+
+func missingCapability(name string) error {
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{name: struct{}{}}})
 	if err != nil {
-		return "", fmt.Errorf("mcpserver: encoding the state of a call: %w", err)
+		return err
 	}
-	return statePrefix + base64.RawURLEncoding.EncodeToString(append(s.stateMAC(c, payload), payload...)), nil
+	return &jsonrpc.Error{
+		Code:    mcp.CodeMissingRequiredClientCapabilities,
+		Message: "the client does not declare the capability " + name + ", which this request needs",
+		Data:    data,
+	}
 }
 
-var errBadState = errors.New("the request state is not one that this server gave for this call")
-
-func (s *Server) openState(c Call) (mcp.InputResponseMap, error) {
-	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(c.RequestState, statePrefix))
-	if err != nil || len(sealed) < sha256.Size {
-		return nil, errBadState
+// seal is the state of a result that asks for input by itself.
+func (r *rounds) seal(state string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if state == "" && len(r.known) == 0 {
+		return "", nil
 	}
-	payload := sealed[sha256.Size:]
-	if !hmac.Equal(sealed[:sha256.Size], s.stateMAC(c, payload)) {
-		return nil, errBadState
-	}
-	var known mcp.InputResponseMap
-	if err := json.Unmarshal(payload, &known); err != nil || known == nil {
-		return nil, errBadState
-	}
-	return known, nil
+	return r.server.sealState(r.owner, roundState{Handler: state, Known: r.known})
 }
 
-func (s *Server) stateMAC(c Call, payload []byte) []byte {
-	mac := hmac.New(sha256.New, s.stateKey())
-	arguments := sha256.Sum256(compactJSON(c.Arguments))
-	fmt.Fprintf(mac, "%q %x ", c.Name, arguments)
-	mac.Write(payload)
-	return mac.Sum(nil)
-}
-
-// compactJSON makes arguments comparable: a client may send them again with other spaces.
-func compactJSON(raw json.RawMessage) []byte {
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return raw
+// tool is what the result of a tool comes to in this round. A nil r changes nothing.
+func (r *rounds) tool(result *Result) (*Result, error) {
+	if r == nil {
+		return result, nil
 	}
-	text, err := json.Marshal(v)
+	if result.InputRequests != nil {
+		out := *result
+		var err error
+		out.RequestState, err = r.seal(result.RequestState)
+		return &out, err
+	}
+	requests, state, err := r.end(result.IsError)
 	if err != nil {
-		return raw
+		return nil, err
 	}
-	return text
+	if requests == nil {
+		return result, nil
+	}
+	return &Result{InputRequests: requests, RequestState: state}, nil
 }
 
-// fulfil asks the session's client for what a handler's result asks for.
+// read is what a reader or a prompt handler comes to in this round: what it asks
+// for, if anything, and its failure. A nil r changes nothing.
+func (r *rounds) read(requests mcp.InputRequestMap, state string, failure error) (mcp.InputRequestMap, string, error) {
+	if r == nil {
+		return requests, state, failure
+	}
+	if failure == nil && requests != nil {
+		state, err := r.seal(state)
+		return requests, state, err
+	}
+	requests, state, err := r.end(failure != nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if requests == nil {
+		return nil, "", failure
+	}
+	return requests, state, nil
+}
+
+// fulfil asks the client of a session, which can be asked, for what a result wants.
 func (ss *Session) fulfil(ctx context.Context, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+	if len(requests) == 0 {
+		return nil, errors.New("the server is busy, try again later") // what an empty map says
+	}
 	answers := make(mcp.InputResponseMap, len(requests))
-	for key, request := range requests {
-		answer, err := ss.answer(ctx, request)
+	for _, key := range slices.Sorted(maps.Keys(requests)) {
+		answer, err := ss.answer(ctx, requests[key])
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", key, err)
 		}
@@ -148,7 +238,15 @@ func (ss *Session) answer(ctx context.Context, request mcp.InputRequest) (mcp.In
 		}
 	case *mcp.CreateMessageParams:
 		if ss.sample != nil {
-			return ss.sample(ctx, p)
+			result, err := ss.sample(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			// What a client of 2026-07-28 sends is decoded to this type as well.
+			return &mcp.CreateMessageWithToolsResult{
+				Meta: result.Meta, Content: []mcp.Content{result.Content}, Model: result.Model,
+				Role: result.Role, StopReason: result.StopReason,
+			}, nil
 		}
 	case *mcp.ListRootsParams:
 		if ss.listRoots != nil {

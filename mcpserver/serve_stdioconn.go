@@ -143,7 +143,7 @@ func (c *stdioConn) drain(ctx context.Context) {
 	select {
 	case <-c.whenIdle():
 	case <-timer.C:
-		c.log.Warn("mcpserver: calls are still running after the end of the input", "grace", c.grace)
+		c.log.Warn("calls are still running after the end of the input", "grace", c.grace)
 	case <-ctx.Done():
 	case <-c.done:
 	}
@@ -152,9 +152,10 @@ func (c *stdioConn) drain(ctx context.Context) {
 func (c *stdioConn) whenIdle() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle = make(chan struct{})
+	idle := make(chan struct{})
+	c.idle = idle
 	c.checkIdle()
-	return c.idle
+	return idle
 }
 
 // checkIdle needs c.mu.
@@ -175,18 +176,18 @@ func (c *stdioConn) checkIdle() {
 // no message.
 func (c *stdioConn) take(line jsonl.Line) error {
 	if line.Oversized() {
-		c.log.Warn("mcpserver: message is too long", "bytes", line.Size, "limit", c.limit)
+		c.log.Warn("message is too long", "bytes", line.Size, "limit", c.limit)
 		id, _ := rpcmsg.OversizedID(line.Head, line.Tail)
 		return c.refuse(id, rpcmsg.InvalidRequest(fmt.Sprintf("the message has %d bytes, more than the limit of %d", line.Size, c.limit)))
 	}
 	if first := line.Data[0]; first != '{' && first != '[' {
-		c.log.Warn("mcpserver: line is no message", "line", head(line.Data))
+		c.log.Warn("line is no message", "line", head(line.Data))
 		return nil // noise: nobody waits for an answer
 	}
 	msgs, isBatch, err := rpcmsg.Parse(line.Data)
 	switch {
 	case err != nil:
-		c.log.Warn("mcpserver: line is no JSON", "error", err, "line", head(line.Data))
+		c.log.Warn("line is no JSON", "error", err, "line", head(line.Data))
 		return c.refuse(nil, rpcmsg.ParseError(err))
 	case len(msgs) == 0:
 		return c.refuse(nil, rpcmsg.InvalidRequest("an empty batch"))
@@ -223,7 +224,7 @@ func (c *stdioConn) takeMessage(m *rpcmsg.Message, batch *stdioBatch) error {
 			c.queue = append(c.queue, &jsonrpc.Request{Method: m.Method, Params: c.translate(m), Extra: &mcp.RequestExtra{}})
 		}
 	case m.Fault != nil:
-		c.log.Warn("mcpserver: malformed message", "error", m.Fault)
+		c.log.Warn("malformed message", "error", m.Fault)
 		if batch == nil {
 			return c.refuse(m.ID, m.Fault)
 		}
@@ -242,7 +243,7 @@ func (c *stdioConn) takeReply(m *rpcmsg.Message) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		c.log.Warn("mcpserver: an answer to no request of ours", "id", text)
+		c.log.Warn("an answer to no request of ours", "id", text)
 		return
 	}
 	reply := &jsonrpc.Response{ID: numberID(n), Result: m.Result}

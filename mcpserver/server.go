@@ -99,6 +99,7 @@ type Server struct {
 	serial   serialQueue
 	schemas  schemaCache
 	life     *lifetime // of direct calls and of the whole
+	library  libraryFace
 
 	dispatch atomic.Pointer[dispatch]
 	snapshot atomic.Pointer[registry] // nil after a change

@@ -38,6 +38,8 @@ type SessionOptions struct {
 	// LookupEnv looks up the environment variables that set the time limit
 	// where neither this session nor the server does; nil means the server's.
 	LookupEnv func(name string) (string, bool)
+
+	everything bool // Notify hears of updates of all resources
 }
 
 // A Session is one client's conversation with a [Server]. It is safe for
@@ -53,6 +55,7 @@ type Session struct {
 	sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	listRoots func(ctx context.Context) ([]*mcp.Root, error)
 	life      *lifetime
+	follows   bool         // it hears of updates of all resources
 	level     atomic.Int32 // index into levels
 
 	mu         sync.Mutex // guards the rest
@@ -70,7 +73,7 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 	ss := &Session{
 		server: s, id: opts.ID, client: opts.Client, dispatch: &dispatch{opts.Scheduling, opts.Middleware},
 		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots,
-		life: newLifetime(), subscribed: map[string]struct{}{},
+		life: newLifetime(), follows: opts.everything, subscribed: map[string]struct{}{},
 	}
 	ss.timeout = s.timeout
 	if opts.LookupEnv != nil {

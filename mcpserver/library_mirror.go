@@ -1,0 +1,118 @@
+package mcpserver
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A mirror is what a face has registered with the library.
+type mirror struct {
+	mu        sync.Mutex // guards all; held while the library is brought in line
+	tools     mirrored[*mcp.Tool]
+	resources mirrored[*mcp.Resource]
+	templates mirrored[*mcp.ResourceTemplate]
+	prompts   mirrored[*mcp.Prompt]
+}
+
+// mirrored is one kind of thing, by the name that the library knows it by.
+type mirrored[T any] struct {
+	have   map[string]T
+	name   func(T) string
+	add    func(T)
+	remove func(...string)
+}
+
+func (m *mirror) init(f *face) {
+	m.tools = mirrored[*mcp.Tool]{
+		have:   make(map[string]*mcp.Tool),
+		name:   func(t *mcp.Tool) string { return t.Name },
+		add:    func(t *mcp.Tool) { f.addTool(t) },
+		remove: f.lib.RemoveTools,
+	}
+	m.resources = mirrored[*mcp.Resource]{
+		have:   make(map[string]*mcp.Resource),
+		name:   func(r *mcp.Resource) string { return r.URI },
+		add:    func(r *mcp.Resource) { f.lib.AddResource(r, f.readResource) },
+		remove: f.lib.RemoveResources,
+	}
+	m.templates = mirrored[*mcp.ResourceTemplate]{
+		have:   make(map[string]*mcp.ResourceTemplate),
+		name:   func(t *mcp.ResourceTemplate) string { return t.URITemplate },
+		add:    func(t *mcp.ResourceTemplate) { f.lib.AddResourceTemplate(t, f.readResource) },
+		remove: f.lib.RemoveResourceTemplates,
+	}
+	m.prompts = mirrored[*mcp.Prompt]{
+		have:   make(map[string]*mcp.Prompt),
+		name:   func(p *mcp.Prompt) string { return p.Name },
+		add:    func(p *mcp.Prompt) { f.lib.AddPrompt(p, f.getPrompt) },
+		remove: f.lib.RemovePrompts,
+	}
+}
+
+// sync registers with the library what the server has and takes away what it
+// has not. The library notifies its clients of what changed.
+func (f *face) sync() {
+	f.mirror.mu.Lock()
+	defer f.mirror.mu.Unlock()
+	f.mirror.tools.sync(f, f.server.ListTools())
+	f.mirror.resources.sync(f, f.server.ListResources())
+	f.mirror.templates.sync(f, f.server.ListResourceTemplates())
+	f.mirror.prompts.sync(f, f.server.ListPrompts())
+}
+
+// has reports whether the library knows a tool of that name from us.
+func (f *face) has(tool string) bool {
+	f.mirror.mu.Lock()
+	defer f.mirror.mu.Unlock()
+	_, ok := f.mirror.tools.have[tool]
+	return ok
+}
+
+func (m *mirrored[T]) sync(f *face, want []T) {
+	wanted := make(map[string]bool, len(want))
+	for _, t := range want {
+		name := m.name(t)
+		wanted[name] = true
+		if have, ok := m.have[name]; ok && reflect.DeepEqual(have, t) {
+			continue
+		}
+		m.have[name] = t
+		if err := try(func() { m.add(t) }); err != nil {
+			f.server.logger.Error("not served through the official library", "name", name, "error", err)
+		}
+	}
+	for name := range m.have {
+		if !wanted[name] {
+			delete(m.have, name)
+			m.remove(name)
+		}
+	}
+}
+
+// try runs f; the library panics over what it will not have.
+func try(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	f()
+	return nil
+}
+
+// addTool registers a tool with the raw handler: its arguments are validated by
+// the server, never by the library, whose validator does not survive every
+// schema. A schema that the library will not even register is registered as
+// one that says nothing; clients see the true one (see receive).
+func (f *face) addTool(t *mcp.Tool) {
+	if try(func() { f.lib.AddTool(t, f.callTool) }) == nil {
+		return
+	}
+	plain := *t
+	plain.InputSchema = map[string]string{"type": "object"}
+	plain.OutputSchema = nil
+	f.lib.AddTool(&plain, f.callTool)
+}

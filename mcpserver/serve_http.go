@@ -1,0 +1,266 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The defaults of [HTTPOptions].
+const (
+	DefaultMaxBodyBytes = 4 << 20
+	DefaultMaxSessions  = 10_000
+	DefaultIdleTimeout  = time.Hour
+)
+
+// HTTPOptions configures an [HTTPHandler]. The zero value, like a nil pointer,
+// means the defaults.
+type HTTPOptions struct {
+	// MaxBodyBytes bounds the body of a request; a longer one is answered with
+	// 413. Zero means DefaultMaxBodyBytes, a negative value no bound.
+	MaxBodyBytes int64
+	// MaxSessions bounds the sessions that are open at a time (protocol up to
+	// 2025-11-25; later versions have none). One more is answered with 503. Zero
+	// means DefaultMaxSessions, a negative value no bound.
+	MaxSessions int
+	// IdleTimeout closes a session that has sent no request for so long. Zero means
+	// DefaultIdleTimeout, a negative value never.
+	IdleTimeout time.Duration
+	// AllowedHosts are the Host headers that are accepted, without ports, such as
+	// "mcp.example.com"; "*" accepts all. If empty, requests that arrive at a
+	// loopback address must name a loopback host, and others may name any:
+	// that keeps web pages from reaching a local server by DNS rebinding.
+	AllowedHosts []string
+	// AllowedOrigins are the Origin headers that are accepted beside the server's
+	// own, such as "https://app.example.com"; "*" accepts all. A request that
+	// arrives at a loopback address may also come from a loopback origin.
+	// Requests without Origin, which browsers do not send, are always accepted.
+	AllowedOrigins []string
+	// Auth asks for a bearer token. If nil, anyone may call.
+	Auth *BearerAuth
+	// EventStore keeps events for clients that come back for them (protocol up to
+	// 2025-11-25). If nil, streams cannot be resumed.
+	EventStore mcp.EventStore
+	// JSONResponse answers requests up to 2025-11-25 with plain JSON instead of
+	// an event stream; progress then goes to the client's standing stream.
+	JSONResponse bool
+	// Logger hears of requests that were turned away and of errors. If nil, the
+	// server's logger does.
+	Logger *slog.Logger
+}
+
+// BearerAuth asks each request for a bearer token.
+type BearerAuth struct {
+	// Verify checks a token. A token that is not valid must be an error that
+	// wraps [auth.ErrInvalidToken]. If the result names a user, a session answers
+	// to that user only.
+	Verify auth.TokenVerifier
+	// Scopes must all be granted by the token.
+	Scopes []string
+	// ResourceMetadataURL is where clients learn who issues tokens (RFC 9728). It
+	// goes into the WWW-Authenticate header of a refusal.
+	ResourceMetadataURL string
+	// AllowMissingExpiration accepts tokens of which the end is not known.
+	AllowMissingExpiration bool
+	// ClockSkew is how long after its end a token is still good. Zero means not at all.
+	ClockSkew time.Duration
+}
+
+// An HTTPHandler serves a [Server] over streamable HTTP, in both eras of the
+// protocol on one endpoint: with sessions up to 2025-11-25, without from
+// 2026-07-28 on. It is an [http.Handler] for any path. Call Shutdown before the
+// HTTP server's own: open streams would keep that waiting.
+type HTTPHandler struct {
+	opts    HTTPOptions
+	log     *slog.Logger
+	face    *face
+	handler http.Handler
+	modern  *mcp.StreamableHTTPHandler
+	legacy  *mcp.StreamableHTTPHandler
+
+	mu      sync.Mutex // guards the rest
+	closing bool
+	work    int           // requests in flight, standing streams aside
+	idle    chan struct{} // closed when work is 0; nil while nobody waits
+}
+
+// NewHTTPHandler returns a handler that serves s until Shutdown. A nil s panics.
+func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
+	if s == nil {
+		panic("mcpserver: NewHTTPHandler without a server")
+	}
+	h := &HTTPHandler{opts: httpDefaults(o), face: newFace(s)}
+	h.log = h.opts.Logger
+	if h.log == nil {
+		h.log = s.logger
+	}
+	h.opts.AllowedHosts = lowered(h.opts.AllowedHosts)
+	h.opts.AllowedOrigins = lowered(h.opts.AllowedOrigins)
+	lib := func(*http.Request) *mcp.Server { return h.face.lib }
+	logger := slog.New(quiet{h.log.Handler()})
+	h.modern = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
+		Stateless: true, Logger: logger, PropagateRequestCancellation: true,
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: -1, // both are checked here, before the body is read
+	})
+	h.legacy = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
+		Logger: logger, EventStore: h.opts.EventStore, JSONResponse: h.opts.JSONResponse,
+		SessionTimeout: max(0, h.opts.IdleTimeout), DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+	})
+	h.handler = http.HandlerFunc(h.serve)
+	if a := h.opts.Auth; a != nil {
+		h.handler = auth.RequireBearerToken(a.Verify, &auth.RequireBearerTokenOptions{
+			ResourceMetadataURL: a.ResourceMetadataURL, Scopes: a.Scopes,
+			AllowMissingExpiration: a.AllowMissingExpiration, ClockSkew: a.ClockSkew,
+		})(h.handler)
+	}
+	return h
+}
+
+func httpDefaults(o *HTTPOptions) HTTPOptions {
+	var opts HTTPOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxBodyBytes == 0 {
+		opts.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if opts.MaxSessions == 0 {
+		opts.MaxSessions = DefaultMaxSessions
+	}
+	if opts.IdleTimeout == 0 {
+		opts.IdleTimeout = DefaultIdleTimeout
+	}
+	if opts.Auth != nil && opts.Auth.Verify == nil {
+		panic("mcpserver: HTTPOptions.Auth without Verify")
+	}
+	return opts
+}
+
+// ServeHTTP serves one request. The order of the checks is that of their cost:
+// where it comes from, whether its token is good, what is in it.
+func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if err := h.checkSource(req); err != nil {
+		h.log.Warn("request turned away", "error", err, "remote", req.RemoteAddr)
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	h.handler.ServeHTTP(w, req)
+}
+
+// serve hands a request to the era that it belongs to.
+func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
+	info, status, err := h.read(w, req)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	if !h.begin(info.stands) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.end(info.stands)
+	if info.modern {
+		h.modern.ServeHTTP(w, req)
+		return
+	}
+	if info.opens && h.full() {
+		h.log.Warn("too many sessions", "limit", h.opts.MaxSessions)
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, fmt.Sprintf("the limit of %d sessions is reached", h.opts.MaxSessions), http.StatusServiceUnavailable)
+		return
+	}
+	h.legacy.ServeHTTP(w, req)
+}
+
+// full reports whether no further session may be opened.
+func (h *HTTPHandler) full() bool {
+	if h.opts.MaxSessions < 0 {
+		return false
+	}
+	open := 0
+	for ss := range h.face.lib.Sessions() {
+		if ss.ID() != "" {
+			open++
+		}
+	}
+	return open >= h.opts.MaxSessions
+}
+
+func (h *HTTPHandler) begin(stands bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return false
+	}
+	if !stands {
+		h.work++
+	}
+	return true
+}
+
+func (h *HTTPHandler) end(stands bool) {
+	if stands {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.work--
+	if h.work == 0 && h.idle != nil {
+		close(h.idle)
+		h.idle = nil
+	}
+}
+
+// Shutdown ends the serving: new requests are answered with 503, those in
+// flight are waited for until ctx ends, and are then cancelled; standing streams
+// and sessions are closed. It returns ctx's error if requests had to be
+// cancelled. A second call returns nil at once.
+func (h *HTTPHandler) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	again := h.closing
+	h.closing = true
+	idle := make(chan struct{})
+	if h.work == 0 {
+		close(idle)
+	} else {
+		h.idle = idle
+	}
+	h.mu.Unlock()
+	if again {
+		return nil
+	}
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	h.face.close()
+	h.closeSessions()
+	return err
+}
+
+// closeSessions closes what the library still has open. The calls have been
+// ended before, so this is quick; it is bounded all the same.
+func (h *HTTPHandler) closeSessions() {
+	var closing sync.WaitGroup
+	for ss := range h.face.lib.Sessions() {
+		closing.Go(func() {
+			if err := ss.Close(); err != nil && !errors.Is(err, mcp.ErrConnectionClosed) {
+				h.log.Debug("closing a session", "error", err)
+			}
+		})
+	}
+	waitFor(closeGrace, func() {
+		closing.Wait()
+		h.face.wg.Wait()
+	})
+}

@@ -1,0 +1,136 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+)
+
+func lowered(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = strings.ToLower(t)
+	}
+	return out
+}
+
+// checkSource refuses what a web page sends that has no business here: requests
+// under a name that is not the server's, which DNS rebinding makes, and
+// requests from other origins.
+func (h *HTTPHandler) checkSource(req *http.Request) error {
+	local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	loopback := local != nil && isLoopback(local.String())
+	host := hostOf(req.Host)
+	switch {
+	case len(h.opts.AllowedHosts) > 0:
+		if !slices.Contains(h.opts.AllowedHosts, "*") && !slices.Contains(h.opts.AllowedHosts, host) {
+			return fmt.Errorf("forbidden Host header %q", req.Host)
+		}
+	case loopback && !isLoopback(host):
+		return fmt.Errorf("forbidden Host header %q", req.Host)
+	}
+	for _, origin := range req.Header.Values("Origin") {
+		if !h.allowsOrigin(strings.ToLower(origin), req.Host, loopback) {
+			return fmt.Errorf("forbidden Origin header %q", origin)
+		}
+	}
+	return nil
+}
+
+func (h *HTTPHandler) allowsOrigin(origin, host string, loopback bool) bool {
+	if slices.Contains(h.opts.AllowedOrigins, "*") || slices.Contains(h.opts.AllowedOrigins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false // "null" among others
+	}
+	return u.Host == strings.ToLower(host) || loopback && isLoopback(u.Host)
+}
+
+// hostOf is a host in small letters without its port and brackets.
+func hostOf(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+func isLoopback(hostport string) bool {
+	host := hostOf(hostport)
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// A httpRequest is what serve must know of a request.
+type httpRequest struct {
+	modern bool // it follows 2026-07-28
+	opens  bool // it opens a session
+	stands bool // its answer is a stream that stays open
+}
+
+// read bounds and reads the body of a request and finds out what it is. It also
+// notes the request's id where the handlers look for it.
+func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpRequest, int, error) {
+	req.Header.Del(requestIDHeader) // ours to set
+	info := httpRequest{modern: req.Header.Get("Mcp-Protocol-Version") >= firstModern}
+	if req.Method != http.MethodPost {
+		info.stands = req.Method == http.MethodGet
+		return info, 0, nil
+	}
+	if h.opts.MaxBodyBytes > 0 {
+		req.Body = http.MaxBytesReader(w, req.Body, h.opts.MaxBodyBytes)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+			return info, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit)
+		}
+		return info, http.StatusBadRequest, errors.New("the body could not be read")
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	msgs, batch, err := rpcmsg.Parse(body)
+	if err != nil || batch || len(msgs) != 1 {
+		return info, 0, nil // the library says what is wrong with it
+	}
+	m := msgs[0]
+	if m.ID != nil {
+		req.Header.Set(requestIDHeader, string(m.ID))
+	}
+	hasSession := req.Header.Get("Mcp-Session-Id") != ""
+	info.modern = info.modern || !hasSession && metaVersion(m) >= firstModern
+	info.opens = !info.modern && !hasSession && m.Method == "initialize"
+	info.stands = m.Method == "subscriptions/listen"
+	return info, 0, nil
+}
+
+// metaVersion is the protocol version in the _meta of a request, "" if it has none.
+func metaVersion(m *rpcmsg.Message) string {
+	raw := m.Param("_meta")
+	if !bytes.Contains(raw, []byte(mcp.MetaKeyProtocolVersion)) {
+		return ""
+	}
+	var meta struct {
+		Version string `json:"io.modelcontextprotocol/protocolVersion"`
+	}
+	if json.Unmarshal(raw, &meta) != nil {
+		return ""
+	}
+	return meta.Version
+}
