@@ -87,9 +87,9 @@ type Bridge struct {
 	session   mcpserver.ServerSession
 	closed    bool
 	client    client
-	modern    bool // a request of 2026-07-28 has been seen
-	shaken    bool // an initialize has been seen
-	listeners map[*listener]bool
+	modern    bool        // a request of 2026-07-28 has been seen
+	shaken    bool        // an initialize has been seen
+	listeners []*listener // the oldest first
 }
 
 // A client is what a handshake, or the _meta of a request, says of the other side.
@@ -114,13 +114,12 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 		panic(fmt.Sprintf("mcpbridge: PageSize is %d, want 0 or more", opts.PageSize))
 	}
 	b := &Bridge{
-		server:    server,
-		opts:      opts,
-		log:       opts.Logger,
-		calls:     newCalls(),
-		opening:   make(chan struct{}, 1),
-		watches:   newWatches(),
-		listeners: make(map[*listener]bool),
+		server:  server,
+		opts:    opts,
+		log:     opts.Logger,
+		calls:   newCalls(),
+		opening: make(chan struct{}, 1),
+		watches: newWatches(),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)

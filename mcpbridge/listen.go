@@ -69,12 +69,12 @@ func (b *Bridge) listen(ctx context.Context, r *request) (any, error) {
 	}
 	defer b.watches.remove(context.WithoutCancel(ctx), r.session, l.want.ResourceSubscriptions)
 	b.mu.Lock()
-	b.listeners[l] = true
+	b.listeners = append(b.listeners, l)
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		delete(b.listeners, l)
+		b.listeners = slices.DeleteFunc(b.listeners, func(other *listener) bool { return other == l })
 	}()
 	b.send(ctx, "notifications/subscriptions/acknowledged", &struct {
 		Meta          map[string]any                `json:"_meta"`

@@ -3,7 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,7 +66,7 @@ func (b *Bridge) announce(ctx context.Context, n mcpserver.Notification) {
 	}
 	b.mu.Lock()
 	plain := b.shaken || !b.modern // who never shook hands gets what it listens for
-	listeners := slices.Collect(maps.Keys(b.listeners))
+	listeners := slices.Clone(b.listeners)
 	b.mu.Unlock()
 	if uri != "" {
 		plain = b.watches.subscribed(uri)

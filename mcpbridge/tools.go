@@ -38,11 +38,11 @@ func (b *Bridge) callTool(ctx context.Context, r *request) (any, error) {
 	case result.ToolNotFound():
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: result.Text()}
 	}
-	if r.modern {
-		result, err = b.modernResult(result)
-		if err != nil {
-			return nil, err
-		}
+	switch {
+	case r.modern && result.InputRequests != nil:
+		return b.inputRequired(r, result.Meta, result.InputRequests, result.RequestState), nil
+	case r.modern:
+		result = b.modernResult(result)
 	}
 	raw, err := result.MarshalJSON()
 	if err != nil {
@@ -52,18 +52,15 @@ func (b *Bridge) callTool(ctx context.Context, r *request) (any, error) {
 }
 
 // modernResult is a copy of a result with what 2026-07-28 wants in it.
-func (b *Bridge) modernResult(result *mcpserver.Result) (*mcpserver.Result, error) {
+func (b *Bridge) modernResult(result *mcpserver.Result) *mcpserver.Result {
 	out := *result
 	out.Meta = b.withServerInfo(result.Meta)
-	if result.InputRequests != nil {
-		return &out, nil // MarshalJSON says input_required
-	}
 	out.Extra = maps.Clone(result.Extra)
 	if out.Extra == nil {
 		out.Extra = make(map[string]json.RawMessage, 1)
 	}
 	out.Extra["resultType"] = json.RawMessage(`"` + resultComplete + `"`)
-	return &out, nil
+	return &out
 }
 
 // A wireTool is a tool as it is listed: description is there even when it is empty.
