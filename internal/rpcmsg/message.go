@@ -6,6 +6,7 @@ package rpcmsg
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"unicode/utf8"
@@ -73,7 +74,14 @@ func (m *Message) DecodeParam(key string, v any) *jsonrpc.Error {
 	if raw == nil {
 		return nil
 	}
-	if err := json.Unmarshal(raw, v); err != nil {
+	err := json.Unmarshal(raw, v)
+	if mismatch := new(json.UnmarshalTypeError); errors.As(err, &mismatch) {
+		if mismatch.Field != "" {
+			key += "." + mismatch.Field
+		}
+		return InvalidParams("params." + key + " must not be of the type " + mismatch.Value)
+	}
+	if err != nil {
 		return InvalidParams("params." + key + ": " + err.Error())
 	}
 	return nil
