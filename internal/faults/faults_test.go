@@ -24,11 +24,12 @@ var (
 )
 
 const (
-	workers = 6                      // rounds that run at once
-	calls   = 6                      // calls of a round
-	limit   = 700 * time.Millisecond // of one call and of one attempt to connect
-	hang    = 60 * time.Second       // after which a round counts as hung
-	name    = "s"
+	workers      = 16               // rounds that run at once: they wait more than they work
+	calls        = 6                // calls of a round at once
+	connectLimit = 5 * time.Second  // of one attempt, on a busy machine
+	callLimit    = time.Second      // of one call: what a lost answer costs
+	hang         = 90 * time.Second // after which a round counts as hung
+	name         = "s"
 )
 
 // A host that is connected by bad lines answers every call: with its own
@@ -95,7 +96,7 @@ func round(ctx context.Context, config mcphost.ServerConfig, tally *tally) error
 	defer cancel()
 	h, err := mcphost.New(&mcphost.Options{
 		Servers:        map[string]mcphost.ServerConfig{name: config},
-		ConnectTimeout: limit, CallTimeout: limit, CloseGrace: limit,
+		ConnectTimeout: connectLimit, CallTimeout: callLimit, CloseGrace: callLimit,
 	})
 	if err != nil {
 		return err
