@@ -53,10 +53,10 @@ func TestUsageTellsWhatTheCacheKnows(t *testing.T) {
 		{"another model", set(first, "model", `"other"`), "none", "all", "none"},
 	}
 	level := func(n int) string {
-		switch {
-		case n == 0:
+		switch n {
+		case 0:
 			return "none"
-		case n == 1000:
+		case 1000:
 			return "all"
 		}
 		return "some"

@@ -15,7 +15,7 @@ type problem struct {
 }
 
 func invalid(format string, args ...any) *problem {
-	return &problem{400, "invalid_request_error", fmt.Sprintf(format, args...)}
+	return &problem{400, "invalid_request_error", cut(fmt.Sprintf(format, args...), 2000)}
 }
 
 // A path is a place in the body, written as the API writes it:
@@ -50,6 +50,7 @@ type decoder struct {
 	schemas  *schemaCache
 	thoughts *thoughts
 	err      *problem
+	items    int    // of lists, so far
 	marks    []mark // of cache_control, in the order of the prompt
 	images   []imageAt
 }
@@ -92,7 +93,11 @@ func (d *decoder) body(raw json.RawMessage) {
 	}
 	d.required("messages", func(p *path, v json.RawMessage) {
 		if d.list(p, v) {
-			eachItem(v, func(i int, v json.RawMessage) { d.message(p.at(i), v) })
+			eachItem(v, func(i int, v json.RawMessage) {
+				if d.affords(p, i, maxMessages) {
+					d.message(p.at(i), v)
+				}
+			})
 		}
 	})
 	if v := d.r.fields["cache_control"]; v != nil {
@@ -171,8 +176,28 @@ func (d *decoder) object(p *path, v json.RawMessage) bool {
 // each calls f with the items of a list.
 func (d *decoder) each(p *path, v json.RawMessage, f func(*path, json.RawMessage)) {
 	if d.list(p, v) {
-		eachItem(v, func(i int, v json.RawMessage) { f(p.at(i), v) })
+		eachItem(v, func(i int, v json.RawMessage) {
+			if d.affords(p, i, maxItems) {
+				f(p.at(i), v)
+			}
+		})
 	}
+}
+
+// Limits on the lists of a request.
+const (
+	maxMessages = 100_000 // the API's
+	maxItems    = 200_000 // ours: messages, blocks, tools and so on, all together
+)
+
+// affords says whether item i of a list is still looked at.
+func (d *decoder) affords(p *path, i, limit int) bool {
+	d.items++
+	if i >= limit || d.items > maxItems {
+		d.fail(p, "List should have at most %d items", limit)
+		return false
+	}
+	return true
 }
 
 // oneOf refuses a text that is none of the words.

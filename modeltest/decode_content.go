@@ -51,7 +51,11 @@ func (d *decoder) blocks(p *path, v json.RawMessage, where string) []Content {
 		return []Content{{Type: "text", Text: unquote(v), Raw: v}}
 	case '[':
 		var list []Content
-		eachItem(v, func(i int, v json.RawMessage) { list = append(list, d.block(p.at(i), v, where)) })
+		eachItem(v, func(i int, v json.RawMessage) {
+			if d.affords(p, i, maxItems) {
+				list = append(list, d.block(p.at(i), v, where))
+			}
+		})
 		return list
 	}
 	d.fail(p, "Input should be a valid string or a valid list")

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// fields are the top-level fields of a request that the API knows, with what it
+// knownFields are the top-level fields of a request that the API knows, with what it
 // takes to use them: nothing, or a beta header.
-var fields = map[string]string{
+var knownFields = map[string]string{
 	"cache_control": "", "container": "", "diagnostics": "", "inference_geo": "", "max_tokens": "", "messages": "",
 	"metadata": "", "model": "", "output_config": "", "service_tier": "", "speed": "", "stop_sequences": "",
 	"stream": "", "system": "", "temperature": "", "thinking": "", "tool_choice": "", "tools": "", "top_k": "",
@@ -29,7 +29,7 @@ var countless = []string{
 }
 
 func (d *decoder) allowsField(name string) bool {
-	beta, known := fields[name]
+	beta, known := knownFields[name]
 	switch {
 	case !known, d.count && slices.Contains(countless, name):
 		return false
@@ -214,10 +214,11 @@ func (d *decoder) outputFormat(p *path, v json.RawMessage) {
 	case schema == nil:
 		d.fail(p.key("schema"), "Field required")
 	case d.object(p.key("schema"), schema):
-		if bad := d.schemas.check(schema); bad.msg != "" {
-			d.fail(p.key("schema"), "%s", bad.msg)
+		verdict := d.schemas.check(schema)
+		if verdict.msg != "" {
+			d.fail(p.key("schema"+verdict.path), "%s", verdict.msg)
 		}
-		if d.schemas.check(schema).open {
+		if verdict.open {
 			d.fail(p.key("schema"), "For 'object' type, 'additionalProperties' must be explicitly set to false")
 		}
 	}

@@ -77,10 +77,14 @@ func (d *decoder) customTool(t *Tool, p *path, got map[string]json.RawMessage) {
 	if !d.object(p.key("input_schema"), schema) {
 		return
 	}
-	if bad := d.schemas.check(schema); bad.msg != "" {
-		d.fail(p.key("input_schema"+bad.path), "%s", bad.msg)
+	v := d.schemas.check(schema)
+	if v.root != nil {
+		d.fail(p.key("input_schema"+v.root.path), "%s", v.root.msg)
 	}
-	if string(got["strict"]) == "true" && d.schemas.check(schema).open {
+	if v.msg != "" {
+		d.fail(p.key("input_schema"+v.path), "%s", v.msg)
+	}
+	if string(got["strict"]) == "true" && v.open {
 		d.fail(p.key("input_schema"), "For 'object' type, 'additionalProperties' must be explicitly set to false")
 	}
 }

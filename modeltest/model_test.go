@@ -387,7 +387,8 @@ func TestViolationsFailTheTest(t *testing.T) {
 		if d := cmp.Diff(want, tb.errors); d != "" {
 			t.Errorf("allowed %t (-want +got):\n%s", allowed, d)
 		}
-		if _, err := http.DefaultClient.Do(newRequest(t, server.URL+"/v1/messages", basic)); err == nil {
+		if res, err := http.DefaultClient.Do(newRequest(t, server.URL+"/v1/messages", basic)); err == nil {
+			res.Body.Close()
 			t.Error("the server goes on after the end of its test")
 		}
 	}

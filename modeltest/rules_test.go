@@ -417,3 +417,16 @@ func checkRules(t *testing.T, rules []rule) {
 		})
 	}
 }
+
+func TestListLimits(t *testing.T) {
+	many := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	checkRules(t, []rule{
+		{"output schema that a tool could not have", with("output_config", `{"format":{"type":"json_schema","schema":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`), ""},
+		{"too many messages", with("messages", many(`{"role":"user","content":"x"}`, maxMessages+1)), "messages: List should have at most 100000 items"},
+		{"too many blocks", with("messages", `[{"role":"user","content":`+many(hi, maxItems+1)+`}]`), "messages.0.content: List should have at most 200000 items"},
+		{"a long wrong name", tools(tool(strings.Repeat("x.", 60)), `{"name":"y","type":"`+strings.Repeat("z", 10_000)+`"}`), "tools.0.custom.name: String should match"},
+		{"a long wrong type", tools(`{"name":"y","type":"` + strings.Repeat("z", 10_000) + `"}`), "tools.0: Input tag 'zzz"},
+	})
+}

@@ -19,9 +19,10 @@ const (
 
 // schemaVerdict is what is known of a schema.
 type schemaVerdict struct {
-	path string // below input_schema, with a dot before each part
-	msg  string // empty: nothing is wrong
-	open bool   // an object in it does not refuse additional properties
+	root *schemaVerdict // what is wrong at the root, for the input of a tool
+	path string         // below input_schema, with a dot before each part
+	msg  string         // empty: nothing is wrong
+	open bool           // an object in it does not refuse additional properties
 }
 
 // schemaCache remembers the verdicts by the schemas' bytes: the tools of a
@@ -55,7 +56,7 @@ const (
 	badKeys       = `Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`
 )
 
-// checkSchema checks the schema of a tool's input. It must be an object.
+// checkSchema checks a schema. It must be a JSON object.
 func checkSchema(schema json.RawMessage) schemaVerdict {
 	var w schemaWalk
 	switch {
@@ -64,21 +65,20 @@ func checkSchema(schema json.RawMessage) schemaVerdict {
 	case nesting(schema) > maxSchemaDepth:
 		return schemaVerdict{msg: fmt.Sprintf("%s (nested more than %d levels)", invalidSchema, maxSchemaDepth)}
 	}
-	if v := checkRoot(schema); v.msg != "" {
-		return v
-	}
+	root := checkRoot(schema)
 	w.schema(schema, "")
 	if w.bad != nil {
+		w.bad.root = root
 		return *w.bad
 	}
 	if err := compileSchema(schema); err != nil {
-		return schemaVerdict{msg: fmt.Sprintf("%s (%.300s)", invalidSchema, err)}
+		return schemaVerdict{root: root, msg: fmt.Sprintf("%s (%.300s)", invalidSchema, err)}
 	}
-	return schemaVerdict{open: w.open}
+	return schemaVerdict{root: root, open: w.open}
 }
 
-// checkRoot checks what holds at the root only.
-func checkRoot(schema json.RawMessage) schemaVerdict {
+// checkRoot checks what holds at the root of a tool's input only.
+func checkRoot(schema json.RawMessage) *schemaVerdict {
 	var typ json.RawMessage
 	combined := false
 	eachField(schema, func(key string, v json.RawMessage) {
@@ -91,13 +91,13 @@ func checkRoot(schema json.RawMessage) schemaVerdict {
 	})
 	switch {
 	case typ == nil:
-		return schemaVerdict{path: ".type", msg: "Field required"}
+		return &schemaVerdict{path: ".type", msg: "Field required"}
 	case string(typ) != `"object"`:
-		return schemaVerdict{path: ".type", msg: "Input should be 'object'"}
+		return &schemaVerdict{path: ".type", msg: "Input should be 'object'"}
 	case combined:
-		return schemaVerdict{msg: "input_schema does not support oneOf, allOf, or anyOf at the top level"}
+		return &schemaVerdict{msg: "input_schema does not support oneOf, allOf, or anyOf at the top level"}
 	}
-	return schemaVerdict{}
+	return nil
 }
 
 // nesting is how deep a value is nested.

@@ -296,14 +296,19 @@ type Server struct {
 	// URL is http://127.0.0.1:port, what goes into ANTHROPIC_BASE_URL.
 	URL string
 
+	model  *Model
 	server *http.Server
-	done   chan struct{}
+	done   chan struct{}  // closed when the listener is
+	active sync.WaitGroup // requests
+
+	mu     sync.Mutex // guards closed, and active against it
+	closed bool
 }
 
 // Serve starts a server on a free port of the loopback interface. Close ends it,
 // or the end of the test that the model works for.
 func (m *Model) Serve() (*Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, fmt.Errorf("modeltest: listening: %w", err)
 	}
@@ -312,11 +317,8 @@ func (m *Model) Serve() (*Server, error) {
 
 // ServeOn is Serve on a listener of the caller's choice, which the server closes.
 func (m *Model) ServeOn(listener net.Listener) *Server {
-	s := &Server{
-		URL:    "http://" + listener.Addr().String(),
-		server: &http.Server{Handler: m},
-		done:   make(chan struct{}),
-	}
+	s := &Server{URL: "http://" + listener.Addr().String(), model: m, done: make(chan struct{})}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
 	go func() {
 		defer close(s.done)
 		_ = s.server.Serve(listener) // it always ends with an error, after Close with ErrServerClosed
@@ -327,10 +329,27 @@ func (m *Model) ServeOn(listener net.Listener) *Server {
 	return s
 }
 
-// Close stops the server and breaks its connections. It may be called more than
-// once, from any goroutine.
+// serve answers a request while the server is open.
+func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	s.active.Add(1)
+	s.mu.Unlock()
+	defer s.active.Done()
+	s.model.ServeHTTP(w, req)
+}
+
+// Close stops the server, breaks its connections and waits until no request is
+// being answered any more. It may be called more than once, from any goroutine.
 func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	err := s.server.Close()
 	<-s.done
+	s.active.Wait()
 	return err
 }

@@ -209,8 +209,12 @@ func TestStepsOfAnAnswerThatIsNotStreamed(t *testing.T) {
 	if r := post(t, m, basic); r.StatusCode != 500 || r.errorText(t) != "api_error: Oops" {
 		t.Errorf("break: %d %s", r.StatusCode, r.body)
 	}
-	if _, err := m.Client().Do(newRequest(t, "http://m/v1/messages", basic)); !errors.Is(err, io.ErrUnexpectedEOF) {
+	res, err := m.Client().Do(newRequest(t, "http://m/v1/messages", basic))
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut: %v, want io.ErrUnexpectedEOF", err)
+	}
+	if err == nil {
+		res.Body.Close()
 	}
 	if r := post(t, m, basic); !strings.Contains(r.body, `"name":"t","input":{}}`) {
 		t.Errorf("raw input: %s", r.body)
@@ -306,7 +310,7 @@ func TestCancelAtAGate(t *testing.T) {
 
 func TestCloseUnblocksAReader(t *testing.T) {
 	gate := NewGate()
-	res, err := New(t, Say(Hold(gate))).RoundTrip(newRequest(t, "http://m/v1/messages", streamed))
+	res, err := New(t, Say(Hold(gate))).RoundTrip(newRequest(t, "http://m/v1/messages", streamed)) //nolint:bodyclose // closing it is the test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,8 @@ type step struct {
 func Hold(g *Gate) Part { return Pause(g.wait) }
 
 // Pause runs f at this point of the stream, which waits for it. An error of f
-// breaks the connection. The context ends when the client has gone.
+// breaks the connection. The context ends when the client has gone; f must return
+// soon after that.
 func Pause(f func(context.Context) error) Part {
 	return Part{kind: kindStep, step: step{wait: f}}
 }
