@@ -93,7 +93,7 @@ func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handle
 func (f *face) changed(ctx context.Context, n Notification) {
 	p, ok := n.Params.(*mcp.ResourceUpdatedNotificationParams)
 	if !ok {
-		f.sync()
+		f.syncAnd(n.Method)
 		return
 	}
 	// The library knows which of its sessions subscribed, and bounds the sending.

@@ -54,13 +54,18 @@ func (m *mirror) init(f *face) {
 
 // sync registers with the library what the server has and takes away what it
 // has not. The library notifies its clients of what changed.
-func (f *face) sync() {
+func (f *face) sync() { f.syncAnd("") }
+
+// syncAnd is sync after a notification of that method: the library's clients are
+// notified even if what changed is as it was by now.
+func (f *face) syncAnd(method string) {
 	f.mirror.mu.Lock()
 	defer f.mirror.mu.Unlock()
-	f.mirror.tools.sync(f, f.server.ListTools())
-	f.mirror.resources.sync(f, f.server.ListResources())
-	f.mirror.templates.sync(f, f.server.ListResourceTemplates())
-	f.mirror.prompts.sync(f, f.server.ListPrompts())
+	m := &f.mirror
+	m.tools.sync(f, f.server.ListTools(), method == MethodToolListChanged)
+	m.prompts.sync(f, f.server.ListPrompts(), method == MethodPromptListChanged)
+	changed := m.templates.sync(f, f.server.ListResourceTemplates(), false)
+	m.resources.sync(f, f.server.ListResources(), method == MethodResourceListChanged && !changed)
 }
 
 // has reports whether the library knows a tool of that name from us.
@@ -71,7 +76,9 @@ func (f *face) has(tool string) bool {
 	return ok
 }
 
-func (m *mirrored[T]) sync(f *face, want []T) {
+// sync reports whether anything changed. If nothing did and there must be a
+// notification, one thing is registered again, which makes one.
+func (m *mirrored[T]) sync(f *face, want []T, notify bool) (changed bool) {
 	wanted := make(map[string]bool, len(want))
 	for _, t := range want {
 		name := m.name(t)
@@ -80,15 +87,25 @@ func (m *mirrored[T]) sync(f *face, want []T) {
 			continue
 		}
 		m.have[name] = t
-		if err := try(func() { m.add(t) }); err != nil {
-			f.server.logger.Error("not served through the official library", "name", name, "error", err)
-		}
+		changed = true
+		m.register(f, name, t)
 	}
 	for name := range m.have {
 		if !wanted[name] {
 			delete(m.have, name)
+			changed = true
 			m.remove(name)
 		}
+	}
+	if notify && !changed && len(want) > 0 {
+		m.register(f, m.name(want[0]), want[0])
+	}
+	return changed
+}
+
+func (m *mirrored[T]) register(f *face, name string, t T) {
+	if err := try(func() { m.add(t) }); err != nil {
+		f.server.logger.Error("not served through the official library", "name", name, "error", err)
 	}
 }
 
