@@ -1,0 +1,147 @@
+package toolsearch
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxRepairs bounds the terms that stand for one word that the index does not know.
+	maxRepairs = 3
+	// minRepair is the length of the shortest word that is repaired, minPrefix that of the shortest that is completed.
+	minRepair, minPrefix = 4, 3
+)
+
+// A nearKey groups terms among which a misspelt one is looked for: those that begin alike and have one length.
+type nearKey struct {
+	first  byte
+	length uint8
+}
+
+func keyOf(s string) nearKey { return nearKey{s[0], uint8(min(len(s), maxWord))} }
+
+// A nearTerm is a term with the letters that it has, one bit each: words whose letters differ much need no closer look.
+type nearTerm struct {
+	word    int32
+	letters uint32
+}
+
+func (x *Index) indexNear() {
+	x.near = map[nearKey][]nearTerm{}
+	for w, t := range x.terms {
+		if letters, ok := lettersOf(t.text); ok && len(t.text) >= minPrefix {
+			k := keyOf(t.text)
+			x.near[k] = append(x.near[k], nearTerm{int32(w), letters})
+		}
+	}
+}
+
+// lettersOf is the set of letters of a word that has no other characters.
+func lettersOf(s string) (letters uint32, ok bool) {
+	for i := range len(s) {
+		if s[i] < 'a' || s[i] > 'z' {
+			return 0, false
+		}
+		letters |= 1 << (s[i] - 'a')
+	}
+	return letters, s != ""
+}
+
+// A weighted is a term of a query and how much it counts.
+type weighted struct {
+	word   int32
+	weight float32
+}
+
+// repair finds terms for a word that the index does not know: those that it begins, and those with a letter or two
+// different. What the index knows is never repaired: it is meant.
+func (x *Index) repair(word string) []weighted {
+	letters, ok := lettersOf(word)
+	if !ok || len(word) < minPrefix {
+		return nil
+	}
+	type candidate struct {
+		word int32
+		cost int
+	}
+	var found []candidate
+	allowed := 0
+	switch {
+	case len(word) >= 8:
+		allowed = 2
+	case len(word) >= minRepair:
+		allowed = 1
+	}
+	for length := max(minPrefix, len(word)-allowed); length <= maxWord; length++ {
+		for _, t := range x.near[nearKey{word[0], uint8(length)}] {
+			w, text := t.word, x.terms[t.word].text
+			switch {
+			case bits.OnesCount32(letters&^t.letters) > allowed:
+			case len(text) <= len(word)+allowed:
+				if d := distance(word, text, allowed); d <= allowed {
+					found = append(found, candidate{w, d})
+				}
+			case strings.HasPrefix(text, word):
+				found = append(found, candidate{w, 1 + min(len(text)-len(word), 8)/4})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		ta, tb := x.terms[a.word], x.terms[b.word]
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(tb.to-tb.from, ta.to-ta.from), cmp.Compare(ta.text, tb.text))
+	})
+	out := make([]weighted, 0, maxRepairs)
+	for _, c := range found[:min(len(found), maxRepairs)] {
+		out = append(out, weighted{c.word, 0.8 / float32(1+c.cost) * 2 / float32(1+len(out))})
+	}
+	return out
+}
+
+// split finds two terms that a word is made of, such as pullrequest.
+func (x *Index) split(word string) []weighted {
+	for i := minPrefix; i <= len(word)-minPrefix; i++ {
+		a, okA := x.words[stem(word[:i])]
+		b, okB := x.words[stem(word[i:])]
+		if okA && okB {
+			return []weighted{{a, 0.9}, {b, 0.9}}
+		}
+	}
+	return nil
+}
+
+// distance is the number of letters to put in, leave out, change or swap with their neighbours that make a into b, or
+// limit+1 if there are more than limit.
+func distance(a, b string, limit int) int {
+	if max(len(a), len(b))-min(len(a), len(b)) > limit {
+		return limit + 1
+	}
+	if len(a) > maxWord || len(b) > maxWord {
+		return limit + 1
+	}
+	var rows [3][maxWord + 1]int // two rows back, the previous one, this one
+	for j := range len(b) + 1 {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row, prev, before := &rows[i%3], &rows[(i+2)%3], &rows[(i+1)%3]
+		row[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+			least = min(least, row[j])
+		}
+		if least > limit {
+			return limit + 1
+		}
+	}
+	return rows[len(a)%3][len(b)]
+}

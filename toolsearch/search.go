@@ -1,0 +1,338 @@
+package toolsearch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const (
+	// DefaultMax is how many tools a search finds at most, unless it says otherwise.
+	DefaultMax = 5
+	// MaxMatches bounds what a search may ask for.
+	MaxMatches = 100
+	// MaxPhrasings bounds the phrasings of one search, maxQuery the length of each in bytes.
+	MaxPhrasings = 10
+	maxQuery     = 4 << 10
+	// depth is how far down each ranking counts when several are fused, fusion how little the first places differ.
+	depth  = 100
+	fusion = 20
+	// maxOfServer is how many tools of a server are found when only the server is named.
+	maxOfServer = 20
+)
+
+// A Query is what is looked for.
+type Query struct {
+	// Phrasings say what is looked for, each in other words; their rankings are fused. Each has one of these forms:
+	//
+	//	select:A,B         the tools A and B by name: full, or a tool's own name, which matches on every server
+	//	mcp__srv__tool     that tool
+	//	srv or mcp__srv    the tools of that server
+	//	+word more words   tools whose full name has word in it, ranked by all words
+	//	any words          a ranking
+	Phrasings []string
+	// Max is how many matches are wanted. Zero means [DefaultMax], or 20 when a server is named; at most [MaxMatches] are found.
+	// Tools that are selected by name are found all.
+	Max int
+}
+
+// A Match is a tool that was found.
+type Match struct {
+	FullName, Server, Name string
+	// Score falls from match to match; scores of different searches are not comparable.
+	Score float64
+}
+
+// A Result is what a search found.
+type Result struct {
+	// Matches are the best first. Tools that match equally well are in the order of their full names.
+	Matches []Match
+	// Unknown are the names of a select: that no tool has.
+	Unknown []string
+}
+
+// Search finds tools. It is safe for concurrent use.
+func (x *Index) Search(q Query) Result {
+	var r Result
+	var rankings [][]scored
+	selected, most := map[int32]bool{}, q.Max
+	for _, text := range q.Phrasings[:min(len(q.Phrasings), MaxPhrasings)] {
+		text = strings.TrimSpace(text[:min(len(text), maxQuery)])
+		if names, ok := strings.CutPrefix(text, "select:"); ok {
+			r.Unknown = append(r.Unknown, x.selectNames(names, selected, &r.Matches)...)
+			continue
+		}
+		list, named := x.rank(text)
+		if named && q.Max <= 0 {
+			most = max(most, maxOfServer)
+		}
+		if len(list) > 0 {
+			rankings = append(rankings, list)
+		}
+	}
+	if most <= 0 {
+		most = DefaultMax
+	}
+	for _, s := range fuse(rankings) {
+		if len(r.Matches) >= max(min(most, MaxMatches), len(selected)) {
+			break
+		}
+		if !selected[s.tool] {
+			r.Matches = append(r.Matches, x.match(s))
+		}
+	}
+	return r
+}
+
+func (x *Index) match(s scored) Match {
+	e := &x.tools[s.tool]
+	return Match{FullName: e.fullName, Server: e.server, Name: e.name, Score: float64(s.score)}
+}
+
+// A scored is a tool in a ranking.
+type scored struct {
+	tool  int32
+	score float32
+}
+
+// selectNames finds tools by name, in the order in which they are named.
+func (x *Index) selectNames(list string, selected map[int32]bool, matches *[]Match) (unknown []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		found := false
+		add := func(tool int32) {
+			found = true
+			if !selected[tool] {
+				selected[tool] = true
+				*matches = append(*matches, x.match(scored{tool, 1}))
+			}
+		}
+		if tool, ok := x.byName[name]; ok {
+			add(tool)
+		} else {
+			for i := range x.tools {
+				if x.tools[i].name == name {
+					add(int32(i))
+				}
+			}
+		}
+		if !found {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
+}
+
+// rank ranks the tools for one phrasing. named reports that it names a server.
+func (x *Index) rank(text string) (list []scored, named bool) {
+	if tool, ok := x.byName[text]; ok {
+		return []scored{{tool, 1}}, false
+	}
+	if tools, ok := x.byServer[strings.ToLower(strings.TrimRight(text, "_*"))]; ok {
+		for _, t := range tools {
+			list = append(list, scored{t, 1})
+		}
+		return list, true
+	}
+	plain, required := splitRequired(text)
+	terms := x.query(plain)
+	sums := make([]float32, len(x.tools))
+	for _, t := range terms {
+		tm := x.terms[t.word]
+		for _, p := range x.postings[tm.from:tm.to] {
+			sums[p.tool] += t.weight * tm.rarity * p.share
+		}
+	}
+	best := newBest(depth)
+	fits := x.having(required)
+	for tool, sum := range sums {
+		if fits != nil {
+			if !fits[tool] {
+				continue
+			}
+			sum++ // whatever else the query says, this is what it asks for
+		}
+		if sum > 0 {
+			best.add(scored{int32(tool), sum})
+		}
+	}
+	return best.sorted(), false
+}
+
+// splitRequired takes the +words out of a query; they count as ordinary words too.
+func splitRequired(text string) (plain string, required []string) {
+	if !strings.Contains(text, "+") {
+		return text, nil
+	}
+	words := strings.Fields(text)
+	for i, w := range words {
+		if r, ok := strings.CutPrefix(w, "+"); ok && r != "" {
+			words[i] = r
+			required = append(required, strings.ToLower(r))
+		}
+	}
+	return strings.Join(words, " "), required
+}
+
+// having tells which tools have all words in their full names, as they stand or as words of the tool's own name. Nil means all tools.
+func (x *Index) having(words []string) []bool {
+	var all []bool
+	for _, w := range words {
+		fits := make([]bool, len(x.tools))
+		for at := 0; ; {
+			i := strings.Index(x.haystack[at:], w)
+			if i < 0 {
+				break
+			}
+			line, exact := slices.BinarySearch(x.lines, int32(at+i))
+			if !exact {
+				line-- // the one that begins before
+			}
+			fits[line] = true
+			if at = len(x.haystack); line+1 < len(x.lines) {
+				at = int(x.lines[line+1])
+			}
+		}
+		if id, known := x.words[stem(w)]; known {
+			for _, p := range x.postings[x.terms[id].from:x.terms[id].to] {
+				if _, has := slices.BinarySearch(x.tools[p.tool].nameWords, id); has {
+					fits[p.tool] = true
+				}
+			}
+		}
+		if all == nil {
+			all = fits
+			continue
+		}
+		for i := range all {
+			all[i] = all[i] && fits[i]
+		}
+	}
+	return all
+}
+
+// query is the terms that a phrasing asks for, each once.
+func (x *Index) query(text string) []weighted {
+	var words []string
+	tokenize(text, stem, func(w string, whole bool) bool {
+		if _, known := x.words[w]; known || !whole {
+			words = append(words, w)
+		}
+		return len(words) < maxFieldWords
+	})
+	content := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return stopWords[w] })
+	if len(content) == 0 {
+		content = words
+	}
+	var out []weighted
+	at := map[int32]int{}
+	add := func(list ...weighted) {
+		for _, t := range list {
+			if i, ok := at[t.word]; ok {
+				out[i].weight = max(out[i].weight, t.weight)
+				continue
+			}
+			at[t.word] = len(out)
+			out = append(out, t)
+		}
+	}
+	for i, w := range content {
+		if id, ok := x.words[w]; ok {
+			add(weighted{id, 1})
+		} else if parts := x.split(w); parts != nil {
+			add(parts...)
+		} else {
+			add(x.repair(w)...)
+		}
+		if i > 0 { // data base for database
+			if id, ok := x.words[stem(content[i-1]+w)]; ok && len(content[i-1])+len(w) >= 2*minPrefix {
+				add(weighted{id, 0.9})
+			}
+		}
+	}
+	return out
+}
+
+// fuse joins rankings by the places that tools have in them: a tool that several phrasings find comes before one that
+// a single phrasing finds first. One ranking stays as it is.
+func fuse(rankings [][]scored) []scored {
+	if len(rankings) == 1 {
+		return rankings[0]
+	}
+	sums := map[int32]float32{}
+	for _, list := range rankings {
+		for place, s := range list {
+			sums[s.tool] += 1 / float32(fusion+place)
+		}
+	}
+	out := make([]scored, 0, len(sums))
+	for tool, sum := range sums {
+		out = append(out, scored{tool, sum})
+	}
+	slices.SortFunc(out, compare)
+	return out
+}
+
+// compare puts the better first, and equals in the order of their names, which is that of the index.
+func compare(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool, b.tool))
+}
+
+// A best keeps the best of many, as a heap with the worst of them on top.
+type best struct {
+	heap []scored
+	most int
+}
+
+func newBest(most int) *best { return &best{heap: make([]scored, 0, most), most: most} }
+
+func (b *best) add(s scored) {
+	if len(b.heap) < b.most {
+		b.heap = append(b.heap, s)
+		for i := len(b.heap) - 1; i > 0 && compare(b.heap[i], b.heap[(i-1)/2]) > 0; i = (i - 1) / 2 {
+			b.heap[i], b.heap[(i-1)/2] = b.heap[(i-1)/2], b.heap[i]
+		}
+		return
+	}
+	if compare(s, b.heap[0]) >= 0 {
+		return
+	}
+	b.heap[0] = s
+	for i := 0; ; {
+		worst := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < len(b.heap) && compare(b.heap[c], b.heap[worst]) > 0 {
+				worst = c
+			}
+		}
+		if worst == i {
+			return
+		}
+		b.heap[i], b.heap[worst] = b.heap[worst], b.heap[i]
+		i = worst
+	}
+}
+
+func (b *best) sorted() []scored {
+	slices.SortFunc(b.heap, compare)
+	return b.heap
+}
+
+// serverForms are the ways to name a server, in lower case: its key, and the beginning of its tools' names.
+func serverForms(server string) []string {
+	if server == "" {
+		return nil
+	}
+	key := strings.ToLower(server)
+	norm := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '_'
+	}, key)
+	forms := []string{key, norm, "mcp__" + norm}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}

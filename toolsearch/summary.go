@@ -1,0 +1,100 @@
+package toolsearch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DefaultSummary is how much text [Summary] makes, in bytes.
+const DefaultSummary = 4 << 10
+
+// Summary tells a model what there is to search for, in at most limit bytes; zero means
+// [DefaultSummary]. Where they fit, it is the full names, one a line. Where not, it is a line for each server: how many tools
+// it has, and the names of as many as find room, every server with its share. What is left out is counted. It depends on nothing but the
+// tools and the limit, so that a prompt stays the same from run to run.
+func Summary(tools []Tool, limit int) string {
+	limit = cmp.Or(limit, DefaultSummary)
+	names := make([]string, len(tools))
+	total := 0
+	for i, t := range tools {
+		names[i] = t.FullName
+		total += len(t.FullName) + 1
+	}
+	if total <= limit {
+		slices.Sort(names)
+		return strings.Join(names, "\n")
+	}
+	servers := map[string][]string{}
+	for _, t := range tools {
+		servers[t.Server] = append(servers[t.Server], t.Name)
+	}
+	return summarize(servers, limit)
+}
+
+func summarize(servers map[string][]string, limit int) string {
+	keys := make([]string, 0, len(servers))
+	for k := range servers {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var b strings.Builder
+	for i, k := range keys {
+		left := keys[i:]
+		rest := leftOut(servers, left)
+		// Each server that is left has an equal share of the room that is left.
+		room := limit - b.Len()
+		share := room / len(left)
+		if share < leastLine {
+			share = min(room-len(rest), fairLine) // not enough for all: the first are told of, the others counted
+		}
+		line := serverLine(k, servers[k], share)
+		if len(left) > 1 && b.Len()+len(line)+len(leftOut(servers, left[1:])) > limit || b.Len()+len(line) > limit {
+			b.WriteString(rest)
+			break
+		}
+		b.WriteString(line)
+	}
+	return strings.TrimSuffix(cut(b.String(), limit), "\n")
+}
+
+// Below leastLine a share is too small to say anything; fairLine is what a server gets then.
+const leastLine, fairLine = 24, 60
+
+// leftOut counts the servers that find no room.
+func leftOut(servers map[string][]string, keys []string) string {
+	n := 0
+	for _, k := range keys {
+		n += len(servers[k])
+	}
+	return fmt.Sprintf("and %d more servers with %d tools\n", len(keys), n)
+}
+
+// serverLine tells of one server in at most room bytes, if that is enough for its name and number.
+func serverLine(server string, tools []string, room int) string {
+	slices.Sort(tools)
+	line := fmt.Sprintf("%s (%d tools)", cut(cmp.Or(server, "others"), 64), len(tools))
+	for i, t := range tools {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		if len(line)+len(sep)+len(t)+len(", …\n") > room {
+			if i > 0 {
+				line += ", …"
+			}
+			break
+		}
+		line += sep + t
+	}
+	return line + "\n"
+}
+
+// cut shortens text to a number of bytes, between characters.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max(limit, 0)], "")
+}
