@@ -180,18 +180,20 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 	h.legacy.ServeHTTP(w, req)
 }
 
-// full reports whether no further session may be opened.
-func (h *HTTPHandler) full() bool {
-	if h.opts.MaxSessions < 0 {
-		return false
-	}
+// Sessions returns how many sessions are open (protocol up to 2025-11-25).
+func (h *HTTPHandler) Sessions() int {
 	open := 0
 	for ss := range h.face.lib.Sessions() {
 		if ss.ID() != "" {
 			open++
 		}
 	}
-	return open >= h.opts.MaxSessions
+	return open
+}
+
+// full reports whether no further session may be opened.
+func (h *HTTPHandler) full() bool {
+	return h.opts.MaxSessions >= 0 && h.Sessions() >= h.opts.MaxSessions
 }
 
 func (h *HTTPHandler) begin(stands bool) bool {
