@@ -80,14 +80,14 @@ type suiteRun struct {
 }
 
 var (
-	scenarioLine = regexp.MustCompile(`(?m)^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed`)
-	freeLine     = regexp.MustCompile(`(?m)^\s+[✓✗] ([\w-]+) \(([\w-]+)\)\s*$`)
+	scenarioLine = regexp.MustCompile(`(?m)^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed`)
+	freeLine     = regexp.MustCompile(`(?m)^\s+[✓✗] ([\w/-]+) \(([\w-]+)\)\s*$`)
 )
 
 // parse reads the summary that the suite prints at its end.
 func parse(output string) suiteRun {
 	run := suiteRun{notScored: make(map[string]string)}
-	_, summary, _ := strings.Cut(output, "=== SUMMARY ===")
+	_, summary, _ := strings.Cut(output, "SUMMARY ===")
 	for _, m := range scenarioLine.FindAllStringSubmatch(summary, -1) {
 		passed, _ := strconv.Atoi(m[3])
 		failed, _ := strconv.Atoi(m[4])

@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,10 @@ type proxy struct {
 
 func newProxy(upstream http.Handler, seed uint64) *proxy {
 	p := &proxy{upstream: upstream, gone: make(chan struct{}), odds: newOdds(seed)}
-	p.server = httptest.NewServer(p)
+	p.server = httptest.NewUnstartedServer(p)
+	// The library's handlers complain there about clients that went away.
+	p.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	p.server.Start()
 	return p
 }
 
