@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -81,7 +82,14 @@ func run(ctx context.Context, args []string, p *process) int {
 	root.SetIn(own.in)
 	root.SetOut(own.out)
 	root.SetErr(own.err)
-	return exitStatus(ctx, root.ExecuteContext(ctx), own.err)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(ctx)
+	var usage *usageError
+	if err != nil && !started && !errors.As(err, &usage) {
+		err = usagef("%v; try 'tenon --help'", err) // cobra's own complaint about the arguments
+	}
+	return exitStatus(ctx, err, own.err)
 }
 
 // exitStatus reports err on stderr in one line and gives the exit status that stands for it.
@@ -153,6 +161,27 @@ func terminal(w any) (*os.File, bool) {
 // ansi reports whether escape sequences may be written to a terminal.
 func (p *process) ansi() bool {
 	return p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+}
+
+// safeFor makes a text that is not ours safe for an output: a terminal gets no control characters but line
+// ends and tabs, anything else gets the text as it is.
+func safeFor(w io.Writer, text string) string {
+	if _, ok := terminal(w); !ok {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for i, cell := range strings.Split(strings.TrimRight(line, "\r\n"), "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(printable(cell))
+		}
+		if strings.HasSuffix(line, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // oneLine folds white space, line ends included, so that a message stays on its line.

@@ -40,13 +40,14 @@ reported on standard error, and the other entries are used.`,
 		f.register(sub.Flags())
 		c.AddCommand(sub)
 	}
-	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p))
+	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p),
+		newLoginCommand(p), newLogoutCommand(p))
 	return c
 }
 
 func (f *mcpFlags) register(fs *pflag.FlagSet) {
 	f.serverFlags.register(fs)
-	fs.DurationVar(&f.connectTimeout, "connect-timeout", 0, "how long a server has to connect, such as 5s (default MCP_TIMEOUT in milliseconds, else 30s)")
+	fs.DurationVar(&f.connectTimeout, "connect-timeout", 0, "the `TIME` that a server has to connect, such as 5s (default MCP_TIMEOUT in milliseconds, else 30s)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show what the servers write to their standard error")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,22 +130,30 @@ func pairs(values []string, sep, flag, form string) (map[string]string, error) {
 	return m, nil
 }
 
-// checkEntry refuses an entry that would be refused when it is used, and tells what else is odd about it. What
-// depends on the environment is for later: a variable may well be set when the server is used.
+// checkEntry refuses an entry that would be refused when it is used, and tells what else is odd about it.
+// Variables that are not set now may well be when the server is used: they stand for something that fits.
 func checkEntry(p *process, t target, name string, entry json.RawMessage) error {
-	problems := mcpconfig.CheckEntry(name, entry, &mcpconfig.ParseOptions{
-		File:      t.file,
-		Scope:     t.scope,
-		LookupEnv: func(string) (string, bool) { return "x", true },
-	})
-	for _, pr := range problems {
-		if pr.Level != mcpconfig.LevelNote {
-			return fmt.Errorf("nothing was added: %s", problemText(pr))
+	var problems []mcpconfig.Problem
+	for _, unset := range []string{"x", "http://x"} {
+		problems = mcpconfig.CheckEntry(name, entry, &mcpconfig.ParseOptions{
+			File:  t.file,
+			Scope: t.scope,
+			LookupEnv: func(name string) (string, bool) {
+				v, ok := p.lookupEnv(name)
+				return cmp.Or(v, unset), ok || v == ""
+			},
+		})
+		if !slices.ContainsFunc(problems, costs) {
+			reportProblems(p, problems)
+			return nil
 		}
 	}
-	reportProblems(p, problems)
-	return nil
+	first := problems[slices.IndexFunc(problems, costs)]
+	return fmt.Errorf("nothing was added: %s", problemText(first))
 }
+
+// costs reports whether a problem is more than a note.
+func costs(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }
 
 const importLong = `Add the servers of another program's configuration file: Claude Desktop's, Cursor's, VS Code's mcp.json or
 settings.json. FILE is a path, or "claude-desktop" for the place where Claude Desktop keeps its own. With NAMEs
@@ -201,7 +210,7 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 		if pr.Server != "" && len(only) > 0 && !slices.Contains(only, pr.Server) {
 			continue
 		}
-		failed = failed || pr.Level != mcpconfig.LevelNote
+		failed = failed || costs(pr)
 		reportProblems(p, []mcpconfig.Problem{pr})
 	}
 	for _, e := range entries {

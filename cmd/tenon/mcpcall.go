@@ -52,7 +52,7 @@ func newCallCommand(p *process, f *mcpFlags) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&cf.asJSON, "json", false, "print the whole result as JSON")
-	c.Flags().DurationVar(&cf.timeout, "timeout", 0, "how long the call may take, such as 90s (default the server's timeout, else MCP_TOOL_TIMEOUT in milliseconds, else 10m)")
+	c.Flags().DurationVar(&cf.timeout, "timeout", 0, "the `TIME` that the call may take, such as 90s (default the server's timeout, else MCP_TOOL_TIMEOUT in milliseconds, else 10m)")
 	return c
 }
 
@@ -138,7 +138,7 @@ func writeResult(p *process, r *mcpserver.Result, asJSON bool) error {
 		if r.IsError {
 			out = p.err
 		}
-		if _, err := io.WriteString(out, endLine(resultText(r))); err != nil {
+		if _, err := io.WriteString(out, endLine(safeFor(out, resultText(r)))); err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,9 @@ func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
 		Long:  statusLong,
 		Args:  wantArgs(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if watch && asJSON {
+				return usagef("--watch prints lines as they come; leave --json out")
+			}
 			return f.with(c.Context(), p, "", func(s *session) error {
 				if err := s.list(asJSON, false); err != nil || !watch {
 					return err
@@ -113,7 +116,6 @@ func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
 	}
 	c.Flags().BoolVar(&watch, "watch", false, "go on and print every change")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.MarkFlagsMutuallyExclusive("watch", "json")
 	return c
 }
 

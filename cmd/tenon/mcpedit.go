@@ -123,7 +123,7 @@ func (t target) set(name string, entry json.RawMessage, force bool) error {
 
 // scopeFlag is the flag --scope, empty unless it is given or has a default.
 func scopeFlag(fs *pflag.FlagSet, scope *string, unset, usage string) {
-	fs.StringVarP(scope, "scope", "s", unset, usage+": project (.mcp.json here), local or user (~/.claude.json)")
+	fs.StringVarP(scope, "scope", "s", unset, usage+", `SCOPE` one of project (.mcp.json here), local or user (~/.claude.json)")
 }
 
 func newGetCommand(p *process) *cobra.Command {

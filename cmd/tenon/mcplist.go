@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,12 +61,7 @@ func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 			return false
 		}
 	}
-	for _, pr := range problems {
-		if pr.Level != mcpconfig.LevelNote {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(problems, costs)
 }
 
 func writeStatusTable(p *process, status []mcphost.ServerStatus) error {

@@ -79,7 +79,7 @@ func newReadCommand(p *process, f *mcpFlags) *cobra.Command {
 		Use:   "read SERVER URI [flags]",
 		Short: "Read a resource",
 		Long: `Read a resource of a server; no other server is started. Its text goes to standard output as it is, and so do
-the bytes of a resource that is not text. With --json the whole answer is printed.`,
+the bytes of a resource that is not text, unless that is a terminal. With --json the whole answer is printed.`,
 		Args: wantArgs(2, 2, "SERVER URI"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.with(c.Context(), p, args[0], func(s *session) error { return s.read(c.Context(), args[0], args[1], asJSON) })
@@ -93,15 +93,17 @@ func (s *session) read(ctx context.Context, server, uri string, asJSON bool) err
 	s.progress.set("reading %s", uri)
 	result, err := s.host.ReadResource(ctx, server, uri)
 	if err != nil {
-		return s.connectedError(server, err)
+		return fmt.Errorf("reading %s: %w", uri, s.connectedError(server, err))
 	}
 	s.progress.stop()
 	if asJSON {
 		return writeJSON(s.process, result)
 	}
 	for _, c := range result.Contents {
-		data := []byte(endLine(c.Text))
-		if c.Blob != nil {
+		data := []byte(endLine(safeFor(s.out, c.Text)))
+		if _, ok := terminal(s.out); c.Blob != nil && ok {
+			data = []byte(resourceText(c) + "\n")
+		} else if c.Blob != nil {
 			data = c.Blob
 		}
 		if _, err := s.out.Write(data); err != nil {
@@ -192,14 +194,14 @@ func newPromptCommand(p *process, f *mcpFlags) *cobra.Command {
 func (s *session) prompt(ctx context.Context, server, name string, values map[string]string, asJSON bool) error {
 	result, err := s.host.GetPrompt(ctx, server, name, values)
 	if err != nil {
-		return s.connectedError(server, err)
+		return fmt.Errorf("getting the prompt %q: %w", name, s.connectedError(server, err))
 	}
 	s.progress.stop()
 	if asJSON {
 		return writeJSON(s.process, result)
 	}
 	for i, m := range result.Messages {
-		text := endLine(contentText(m.Content))
+		text := endLine(safeFor(s.out, contentText(m.Content)))
 		if len(result.Messages) > 1 {
 			text = fmt.Sprintf("%s: %s", m.Role, text)
 		}
@@ -227,7 +229,11 @@ func (s *session) connectedError(server string, err error) error {
 			return errors.New(serverLine(st))
 		}
 	}
-	return err
+	var ce *mcphost.CallError
+	if errors.As(err, &ce) && ce.Tool == "" {
+		err = ce.Err
+	}
+	return fmt.Errorf("server %q: %w", server, err)
 }
 
 // firstLine is the first line of a text, or of the next if it is empty.

@@ -92,6 +92,9 @@ func stateWords(s mcphost.Status) string {
 
 func writeToolTable(p *process, tools []mcphost.Tool) error {
 	t := &table{}
+	if f, ok := terminal(p.out); ok {
+		t.width = columns(f)
+	}
 	for _, tool := range tools {
 		t.add(tool.FullName, firstLine(tool.Description, tool.Title))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
@@ -74,10 +75,6 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		return err
 	}
 	args = f.takeRules(args)
-	engine, err := f.engine(p)
-	if err != nil {
-		return err
-	}
 	prompt, err := readPrompt(ctx, p, args)
 	if err != nil {
 		return err
@@ -92,9 +89,9 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := agent.Open(ctx, engine, opts)
+	client, err := agent.Open(ctx, f.engine(), opts)
 	if err != nil {
-		return optionError(err)
+		return openError(err)
 	}
 	defer client.Close()
 	p.kill.set(func() []int {
@@ -131,6 +128,7 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 	defer stopFollow()
 	for m, err := range client.Messages(live) {
 		if err != nil {
+			v.reportCalls()
 			return err
 		}
 		if err := v.message(m); err != nil {
@@ -208,8 +206,11 @@ func piped(r io.Reader) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// optionError words a refused option as the flag that it came from.
-func optionError(err error) error {
+// openError words what keeps a run from being started as what is wrong with the command line.
+func openError(err error) error {
+	if errors.Is(err, native.ErrNoCredentials) {
+		return usagef("no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model")
+	}
 	var oe *agent.OptionError
 	if !errors.As(err, &oe) {
 		return err

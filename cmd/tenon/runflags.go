@@ -94,8 +94,8 @@ func (f *runFlags) takeRules(args []string) []string {
 	return rest
 }
 
-// engine is the engine that the flags and the environment ask for.
-func (f *runFlags) engine(p *process) (agent.Engine, error) {
+// engine is the engine that the flags ask for. The environment is its own business.
+func (f *runFlags) engine() agent.Engine {
 	if f.offline {
 		return native.New(&native.Options{
 			APIKey:       "offline",
@@ -103,12 +103,9 @@ func (f *runFlags) engine(p *process) (agent.Engine, error) {
 			HTTPClient:   modeltest.Offline().Client(),
 			DefaultModel: "offline",
 			MaxRetries:   native.NoRetries,
-		}), nil
+		})
 	}
-	if p.getenv("ANTHROPIC_API_KEY") == "" && p.getenv("ANTHROPIC_AUTH_TOKEN") == "" {
-		return nil, usagef("no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model")
-	}
-	return native.New(nil), nil
+	return native.New(nil)
 }
 
 // options are the agent's options that the flags and the environment come to.
@@ -117,12 +114,8 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 	if err != nil {
 		return nil, err
 	}
-	model := f.model
-	if model == "" && !f.offline {
-		model = p.getenv("ANTHROPIC_MODEL")
-	}
 	o := &agent.Options{
-		Model:                  model,
+		Model:                  f.model,
 		FallbackModel:          f.fallback,
 		SystemPrompt:           f.systemPrompt,
 		AppendSystemPrompt:     f.appendSystemPrompt,
@@ -131,8 +124,9 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		Effort:                 f.effort,
 		OutputSchema:           schema,
 		MCPServers:             srv.configs,
-		AllowedTools:           f.allowed,
-		DisallowedTools:        f.disallowed,
+		AllowedTools:           slices.Concat(f.allowed, srv.rules[permission.AlwaysAllow]),
+		DisallowedTools:        slices.Concat(f.disallowed, srv.rules[permission.AlwaysDeny]),
+		AskTools:               srv.rules[permission.AlwaysAsk],
 		PermissionMode:         permission.Mode(f.permissionMode),
 		PermissionPromptTool:   f.permissionTool,
 		IncludePartialMessages: f.partial,

@@ -3,13 +3,16 @@ package main
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // serverFlags are the flags that say which servers there are.
@@ -48,13 +51,32 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, []mcpconfig.Problem, 
 		Strict:         f.strict,
 		LookupEnv:      p.lookupEnv,
 	})
+	for _, pr := range problems {
+		if pr.Level == mcpconfig.LevelFile && f.names(p, pr.File) {
+			return nil, nil, usagef("--mcp-config: %s", problemText(pr))
+		}
+	}
 	return cfg, problems, nil
+}
+
+// names reports whether --mcp-config names the file of a problem, or has the JSON itself.
+func (f *serverFlags) names(p *process, file string) bool {
+	if file == "--mcp-config" {
+		return true
+	}
+	for _, given := range f.configs {
+		if abs, err := filepath.Abs(p.path(given)); given == file || err == nil && abs == file {
+			return true
+		}
+	}
+	return false
 }
 
 // servers are the entries of a configuration, ready to be connected.
 type servers struct {
 	configs  map[string]mcphost.ServerConfig
 	problems []mcpconfig.Problem
+	rules    map[permission.ToolPolicy][]string // the policies of single tools, as full names
 }
 
 func (f *serverFlags) servers(p *process) (*servers, error) {
@@ -63,7 +85,20 @@ func (f *serverFlags) servers(p *process) (*servers, error) {
 		return nil, err
 	}
 	configs, more := cfg.ServerConfigs()
-	return &servers{configs, append(problems, more...)}, nil
+	withLogins(p, cfg, configs)
+	return &servers{configs, append(problems, more...), policyRules(cfg.Policies())}, nil
+}
+
+// policyRules turns the policies of single tools into rules for them.
+func policyRules(policies map[string]map[string]permission.ToolPolicy) map[permission.ToolPolicy][]string {
+	rules := map[permission.ToolPolicy][]string{}
+	for _, server := range slices.Sorted(maps.Keys(policies)) {
+		for _, tool := range slices.Sorted(maps.Keys(policies[server])) {
+			policy := policies[server][tool]
+			rules[policy] = append(rules[policy], toolname.Fit(server, tool, mcphost.DefaultNameLimit))
+		}
+	}
+	return rules
 }
 
 // names are the servers' names, sorted.
@@ -76,13 +111,14 @@ func (s *servers) only(name string) error {
 		return s.unknown(name)
 	}
 	s.configs = map[string]mcphost.ServerConfig{name: cfg}
+	s.problems = slices.DeleteFunc(s.problems, func(pr mcpconfig.Problem) bool { return pr.Server != name && pr.Server != "" })
 	return nil
 }
 
 // unknown is the error for a server that is not configured. A problem of that very entry is the better answer.
 func (s *servers) unknown(name string) error {
 	for _, pr := range s.problems {
-		if pr.Server == name && pr.Level != mcpconfig.LevelNote {
+		if pr.Server == name && costs(pr) {
 			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
 		}
 	}
@@ -138,5 +174,9 @@ func reason(s mcphost.ServerStatus) string {
 	if s.Status == mcphost.StatusConnected || s.Error == "" {
 		return ""
 	}
-	return oneLine(printable(s.Error))
+	text := s.Error
+	for _, opening := range []string{"connecting to MCP server %q: ", "MCP server %q: "} {
+		text = strings.TrimPrefix(text, fmt.Sprintf(opening, s.Name)) // the name stands beside it
+	}
+	return oneLine(printable(text))
 }

@@ -9,6 +9,8 @@ import (
 // A table is rows of cells, printed in columns. The first row is the heading.
 type table struct {
 	rows [][]string
+	// width is what the last column is cut to fit into; 0 means that it is not cut.
+	width int
 	// style, if not nil, dresses a cell that has been padded: row 0 is the heading.
 	style func(row, column int, cell, padded string) string
 }
@@ -37,10 +39,14 @@ func (t *table) write(w io.Writer) error {
 		for last > 0 && row[last] == "" {
 			last--
 		}
+		used := 0
 		for i, c := range row[:last+1] {
 			padded := c
 			if i < last {
 				padded += strings.Repeat(" ", widths[i]-cells(c)+2)
+				used += widths[i] + 2
+			} else if room := t.width - used; t.width > 0 && room > 10 {
+				padded, _ = clip(c, room)
 			}
 			if t.style != nil {
 				padded = t.style(r, i, c, padded)

@@ -26,9 +26,14 @@ type view struct {
 	turns    int
 	started  bool              // the init message has come
 	names    map[string]string // of the tool calls under way, by id
-	reported map[string]bool   // lines that stand on standard error
-	result   *agent.Result     // the last
+	failed   []failedCall
+	reported map[string]bool // lines that stand on standard error
+	result   *agent.Result   // the last
 }
+
+// A failedCall is a tool call that came to an error. It is told of at the end, when it is known which of them
+// were not allowed to run and need other words.
+type failedCall struct{ id, line string }
 
 // message shows one message. An error is that of standard output.
 func (v *view) message(m agent.Message) (err error) {
@@ -97,7 +102,7 @@ func (v *view) user(m *agent.User) {
 		v.progress.toolEnded(res.ToolUseID)
 		text := clipText(res.Content.Text(), 400)
 		if res.IsError {
-			v.complain("%s: %s", name, text)
+			v.failed = append(v.failed, failedCall{res.ToolUseID, name + ": " + text})
 		} else {
 			v.note("%s returned %s", name, text)
 		}
@@ -152,15 +157,29 @@ func (v *view) finish(ctx context.Context, client *agent.Client) error {
 			}
 		}
 	}
+	v.reportCalls()
 	if v.result == nil {
 		return agent.ErrNoResult
 	}
 	r := v.result
 	v.note("%d turns in %s, %d tokens in, %d out, about $%.4f", r.NumTurns, seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
-	for _, d := range r.PermissionDenials {
-		v.complain("%s was not allowed to run; to allow it: --allowedTools %s", d.ToolName, d.ToolName)
-	}
 	return runError(r)
+}
+
+// reportCalls tells of the calls that came to nothing, each once.
+func (v *view) reportCalls() {
+	denied := map[string]bool{}
+	if v.result != nil {
+		for _, d := range v.result.PermissionDenials {
+			denied[d.ToolUseID] = true
+			v.complain("%s was not allowed to run; to allow it: --allowedTools %s", d.ToolName, d.ToolName)
+		}
+	}
+	for _, f := range v.failed {
+		if !denied[f.id] {
+			v.complain("%s", f.line)
+		}
+	}
 }
 
 // runError is why a run failed, in the words of the command line; nil if it did not.
@@ -214,7 +233,7 @@ func (t *textPrinter) print(m agent.Message) error {
 	if len(r.StructuredOutput) > 0 {
 		text = string(r.StructuredOutput)
 	}
-	_, err := io.WriteString(t.w, endLine(text))
+	_, err := io.WriteString(t.w, endLine(safeFor(t.w, text)))
 	return err
 }
 

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+const loginLong = `Log in to a server over HTTP that wants a login (OAuth). The address to open in a browser is printed; the login is
+done when the browser comes back to this machine. Where it cannot, because the browser runs on another machine,
+paste the address that it ended at.
+
+The tokens are kept in files that only you can read, in tenon/credentials below your configuration directory, and
+are refreshed as needed. 'tenon run' and 'tenon mcp' use them for entries that have no Authorization header.`
+
+func newLoginCommand(p *process) *cobra.Command {
+	f := new(serverFlags)
+	c := &cobra.Command{
+		Use:   "login SERVER [flags]",
+		Short: "Log in to a server over HTTP",
+		Long:  loginLong,
+		Args:  wantArgs(1, 1, "SERVER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			entry, err := f.remote(p, args[0])
+			if err != nil {
+				return err
+			}
+			return login(c.Context(), p, entry)
+		},
+	}
+	f.register(c.Flags())
+	return c
+}
+
+func newLogoutCommand(p *process) *cobra.Command {
+	f := new(serverFlags)
+	c := &cobra.Command{
+		Use:   "logout SERVER [flags]",
+		Short: "Forget the login to a server",
+		Long:  `Revoke the tokens of a server, where its authorization server can do that, and delete them from this machine.`,
+		Args:  wantArgs(1, 1, "SERVER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			entry, err := f.remote(p, args[0])
+			if err != nil {
+				return err
+			}
+			auth, err := authenticator(p, entry, nil, "")
+			if err != nil {
+				return err
+			}
+			if _, err := auth.Credentials(c.Context()); errors.Is(err, mcpauth.ErrNotFound) {
+				return fmt.Errorf("there is no login to %q", entry.Name)
+			}
+			if err := auth.Logout(c.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.out, "logged out of %q\n", entry.Name)
+			return err
+		},
+	}
+	f.register(c.Flags())
+	return c
+}
+
+// remote is the entry of a server over HTTP.
+func (f *serverFlags) remote(p *process, name string) (mcpconfig.Entry, error) {
+	cfg, problems, err := f.load(p)
+	if err != nil {
+		return mcpconfig.Entry{}, err
+	}
+	entry, ok := cfg.Servers[name]
+	if !ok {
+		configs, _ := cfg.ServerConfigs() // for their names only
+		return mcpconfig.Entry{}, (&servers{configs: configs, problems: problems}).unknown(name)
+	}
+	if entry.Kind == mcpconfig.Stdio {
+		return mcpconfig.Entry{}, usagef("server %q is a program; only servers over HTTP have logins", name)
+	}
+	return entry, nil
+}
+
+func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
+	port := 0
+	if entry.OAuth != nil {
+		port = entry.OAuth.CallbackPort
+	}
+	cb, err := mcpauth.NewCallback(ctx, port)
+	if err != nil {
+		return err
+	}
+	defer cb.Close()
+	show := func(_ context.Context, r *mcpauth.AuthorizationRequest) error {
+		_, err := fmt.Fprintf(p.err, "Open this address in a browser to log in to %q:\n\n  %s\n\nIf the browser cannot come back here, paste the address that it ended at:\n", entry.Name, r.URL)
+		return err
+	}
+	auth, err := authenticator(p, entry, mcpauth.Interactive(cb, show, pasted(p)), cb.URL())
+	if err != nil {
+		return err
+	}
+	if err := auth.Login(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "logged in to %q\n", entry.Name)
+	return err
+}
+
+// pasted reads lines from standard input as answers. One goroutine stays behind in a read until the process
+// ends; see readInput.
+func pasted(p *process) func(ctx context.Context, problem error) (string, error) {
+	lines := make(chan string)
+	started := false
+	return func(ctx context.Context, problem error) (string, error) {
+		if problem != nil {
+			fmt.Fprintf(p.err, "That is not it: %s. Once more:\n", oneLine(problem.Error()))
+		}
+		if !started {
+			started = true
+			go func() {
+				for s := bufio.NewScanner(p.in); s.Scan(); {
+					lines <- s.Text()
+				}
+			}()
+		}
+		select {
+		case line := <-lines:
+			return line, nil
+		case <-ctx.Done(): // also when the input is at its end: the browser may still come
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// authenticator is the login of a server as the entry wants it. Without authorize nobody is asked.
+func authenticator(p *process, entry mcpconfig.Entry, authorize mcpauth.AuthorizeFunc, redirect string) (*mcpauth.Authenticator, error) {
+	dir, err := credentialsDir(p)
+	if err != nil {
+		return nil, err
+	}
+	store, err := mcpauth.NewDirStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	o := &mcpauth.Options{Store: store, Authorize: authorize, RedirectURL: redirect}
+	if c := entry.OAuth; c != nil {
+		o.ClientID, o.ClientSecret, o.MetadataURL, o.Scopes = c.ClientID, c.ClientSecret, c.MetadataURL, c.Scopes
+	}
+	return mcpauth.New(entry.URL, o)
+}
+
+// credentialsDir is where tokens are kept.
+func credentialsDir(p *process) (string, error) {
+	if dir := p.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "tenon", "credentials"), nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("finding a place for tokens: %w", err)
+	}
+	return filepath.Join(dir, "tenon", "credentials"), nil
+}
+
+// withLogins gives the servers over HTTP the tokens of earlier logins, if there ever was one. Entries with an
+// Authorization header of their own need none, and those whose address no login can be for get none.
+func withLogins(p *process, cfg *mcpconfig.Config, configs map[string]mcphost.ServerConfig) {
+	dir, err := credentialsDir(p)
+	if err != nil {
+		return
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	for name, c := range configs {
+		entry := cfg.Servers[name]
+		if entry.Kind == mcpconfig.Stdio || entry.Disabled || hasAuthorization(entry.Headers) {
+			continue
+		}
+		auth, err := authenticator(p, entry, nil, "")
+		if err != nil {
+			continue // an address that is neither https nor local, or no place for tokens: then there are none
+		}
+		switch c := c.(type) {
+		case mcphost.HTTP:
+			c.Auth = auth
+			configs[name] = c
+		case mcphost.SSE:
+			c.Auth = auth
+			configs[name] = c
+		}
+	}
+}
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}
