@@ -1,7 +1,9 @@
 package modeltest
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -178,16 +180,20 @@ func (d *decoder) midSystem(i int) {
 	}
 }
 
-// withoutMidSystem says that a model of this name is known to take no system
+// fourthGeneration matches the models of which only the later ones take system
 // messages in the conversation: they came with Claude Opus 4.8.
+var fourthGeneration = regexp.MustCompile(`^claude-(?:opus|sonnet|haiku)-4(?:-([0-9]{1,2}))?(?:-|$)`)
+
+// withoutMidSystem says that a model of this name is known to take no system
+// messages in the conversation.
 func withoutMidSystem(model string) bool {
-	if strings.HasPrefix(model, "claude-opus-4-8") || strings.HasPrefix(model, "claude-opus-4-9") {
+	if strings.HasPrefix(model, "claude-2") || strings.HasPrefix(model, "claude-3") {
+		return true
+	}
+	found := fourthGeneration.FindStringSubmatch(model)
+	if found == nil {
 		return false
 	}
-	for _, old := range []string{"claude-2", "claude-3", "claude-haiku-4", "claude-sonnet-4", "claude-opus-4"} {
-		if strings.HasPrefix(model, old) {
-			return true
-		}
-	}
-	return false
+	minor, err := strconv.Atoi(found[1])
+	return err != nil || minor < 8
 }

@@ -430,3 +430,15 @@ func TestListLimits(t *testing.T) {
 		{"a long wrong type", tools(`{"name":"y","type":"` + strings.Repeat("z", 10_000) + `"}`), "tools.0: Input tag 'zzz"},
 	})
 }
+
+func TestModelsThatTakeNoSystemMessages(t *testing.T) {
+	for model, want := range map[string]bool{
+		"claude-3-7-sonnet-20250219": true, "claude-2.1": true, "claude-sonnet-4-20250514": true, "claude-sonnet-4-5": true,
+		"claude-haiku-4-5-20251001": true, "claude-opus-4-7": true, "claude-opus-4-8": false, "claude-opus-4-8-20260528": false,
+		"claude-opus-4-10": false, "claude-opus-5-5": false, "claude-opus-40": false, "anything": false,
+	} {
+		if got := withoutMidSystem(model); got != want {
+			t.Errorf("%s: %t, want %t", model, got, want)
+		}
+	}
+}

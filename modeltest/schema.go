@@ -1,13 +1,9 @@
 package modeltest
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Limits on one schema, and on what a model remembers of them.
@@ -71,7 +67,7 @@ func checkSchema(schema json.RawMessage) schemaVerdict {
 		w.bad.root = root
 		return *w.bad
 	}
-	if err := compileSchema(schema); err != nil {
+	if err := validSchema(schema); err != nil {
 		return schemaVerdict{root: root, msg: fmt.Sprintf("%s (%.300s)", invalidSchema, err)}
 	}
 	return schemaVerdict{root: root, open: w.open}
@@ -117,6 +113,23 @@ func nesting(v json.RawMessage) int {
 	return deepest
 }
 
+// What a keyword of a schema holds.
+const (
+	oneSchema = iota + 1
+	listOfSchemas
+	mapOfSchemas
+)
+
+// schemaKeywords are the keywords that hold schemas.
+var schemaKeywords = map[string]int{
+	"properties": mapOfSchemas, "patternProperties": mapOfSchemas, "$defs": mapOfSchemas, "definitions": mapOfSchemas,
+	"dependentSchemas": mapOfSchemas,
+	"allOf":            listOfSchemas, "anyOf": listOfSchemas, "oneOf": listOfSchemas, "prefixItems": listOfSchemas,
+	"additionalProperties": oneSchema, "items": oneSchema, "not": oneSchema, "if": oneSchema, "then": oneSchema,
+	"else": oneSchema, "contains": oneSchema, "propertyNames": oneSchema, "unevaluatedItems": oneSchema,
+	"unevaluatedProperties": oneSchema, "additionalItems": oneSchema, "contentSchema": oneSchema,
+}
+
 // schemaWalk goes through a schema and all the schemas in it.
 type schemaWalk struct {
 	bad  *schemaVerdict
@@ -125,7 +138,7 @@ type schemaWalk struct {
 
 func (w *schemaWalk) schema(v json.RawMessage, at string) {
 	if kindOf(v) != '{' {
-		return // a boolean, or an error that compiling finds
+		return // a boolean, or an error that is found otherwise
 	}
 	object, closed := false, false
 	eachField(v, func(key string, v json.RawMessage) {
@@ -134,16 +147,16 @@ func (w *schemaWalk) schema(v json.RawMessage, at string) {
 			object = string(v) == `"object"`
 		case "properties":
 			w.properties(v, at+".properties")
-		case "patternProperties", "$defs", "definitions", "dependentSchemas":
-			w.each(v, at+"."+key)
-		case "allOf", "anyOf", "oneOf", "prefixItems":
-			w.each(v, at+"."+key)
 		case "additionalProperties":
 			closed = string(v) == "false"
 			w.schema(v, at+"."+key)
-		case "items", "not", "if", "then", "else", "contains", "propertyNames",
-			"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema":
-			w.schema(v, at+"."+key)
+		default:
+			switch schemaKeywords[key] {
+			case oneSchema:
+				w.schema(v, at+"."+key)
+			case listOfSchemas, mapOfSchemas:
+				w.each(v, at+"."+key)
+			}
 		}
 	})
 	w.open = w.open || object && !closed
@@ -170,52 +183,3 @@ func (w *schemaWalk) each(v json.RawMessage, at string) {
 		eachItem(v, func(i int, v json.RawMessage) { w.schema(v, fmt.Sprintf("%s.%d", at, i)) })
 	}
 }
-
-// compileSchema compiles a schema as draft 2020-12, whatever it says it is.
-// Nothing is loaded from anywhere, and patterns are taken as they are: they
-// follow ECMA 262, not Go.
-func compileSchema(schema json.RawMessage) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return err
-	}
-	withoutDialect(doc)
-	const url = "tenon:///input_schema"
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) { return anyPattern(s), nil })
-	if err := c.AddResource(url, doc); err != nil {
-		return err
-	}
-	_, err = c.Compile(url)
-	return err
-}
-
-// withoutDialect removes the $schema fields: the API knows one dialect.
-func withoutDialect(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		if _, ok := v["$schema"].(string); ok {
-			delete(v, "$schema")
-		}
-		for _, inner := range v {
-			withoutDialect(inner)
-		}
-	case []any:
-		for _, inner := range v {
-			withoutDialect(inner)
-		}
-	}
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, errors.New("a schema is not loaded from elsewhere")
-}
-
-type anyPattern string
-
-func (anyPattern) MatchString(string) bool { return true }
-func (p anyPattern) String() string        { return string(p) }
