@@ -96,12 +96,34 @@ func writeContent(b *bytes.Buffer, c mcp.Content) error {
 		b.WriteByte('}')
 		return nil
 	}
-	block, err := json.Marshal(c)
+	var v any = c
+	if e, ok := c.(*mcp.EmbeddedResource); ok && lacksText(e.Resource) {
+		v = withText(e)
+	}
+	block, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	b.Write(block)
 	return nil
+}
+
+// withText is an embedded resource with an empty text, which the library's own
+// encoding leaves out: neither text nor blob is no resource.
+func withText(e *mcp.EmbeddedResource) any {
+	type contents struct {
+		URI      string   `json:"uri"`
+		MIMEType string   `json:"mimeType,omitempty"`
+		Text     string   `json:"text"`
+		Meta     mcp.Meta `json:"_meta,omitempty"`
+	}
+	r := e.Resource
+	return &struct {
+		Type        string           `json:"type"`
+		Resource    contents         `json:"resource"`
+		Meta        mcp.Meta         `json:"_meta,omitempty"`
+		Annotations *mcp.Annotations `json:"annotations,omitempty"`
+	}{"resource", contents{r.URI, r.MIMEType, r.Text, r.Meta}, e.Meta, e.Annotations}
 }
 
 var errNoType = errors.New("it has no type")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -179,23 +181,15 @@ func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
 	}
 }
 
-// abort ends all calls; the library's sessions can then be closed without delay.
-func (f *face) abort() {
+// close ends following the server and all calls, without waiting for them. The
+// library's sessions can then be closed without delay.
+func (f *face) close() {
+	f.follow.begin()
 	f.mu.Lock()
 	f.closed = true
-	sessions := make([]*Session, 0, len(f.sessions))
-	for _, session := range f.sessions {
-		sessions = append(sessions, session)
-	}
+	sessions := slices.Collect(maps.Values(f.sessions))
 	f.mu.Unlock()
 	for _, session := range sessions {
-		_ = session.Close()
+		session.begin()
 	}
-}
-
-// close ends following the server and all calls. The caller has closed the
-// library's sessions, or closes them now.
-func (f *face) close() {
-	_ = f.follow.Close() // never fails
-	f.abort()
 }

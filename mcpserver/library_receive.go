@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -253,9 +254,15 @@ func fitsLibrary(r *Result) bool {
 		return false
 	}
 	return !slices.ContainsFunc(r.Content, func(c mcp.Content) bool {
-		e, ok := c.(*mcp.EmbeddedResource) // an empty text would be left out
-		return ok && e.Resource != nil && e.Resource.Text == "" && e.Resource.Blob == nil
+		e, ok := c.(*mcp.EmbeddedResource)
+		return ok && lacksText(e.Resource)
 	})
+}
+
+// lacksText reports whether the library would leave out the text of r, and so
+// write contents that are neither text nor blob.
+func lacksText(r *mcp.ResourceContents) bool {
+	return r != nil && r.Text == "" && r.Blob == nil
 }
 
 func wholeResult(r *Result, modern bool) *verbatim {
@@ -292,7 +299,46 @@ func (f *face) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (
 	if out.Contents == nil && out.InputRequests == nil {
 		out.Contents = []*mcp.ResourceContents{}
 	}
+	if slot, _ := ctx.Value(resultSlotKey{}).(*resultSlot); slot != nil && slices.ContainsFunc(out.Contents, lacksText) {
+		slot.result = wholeContents(&out, req.Params.URI, c.Rounds)
+	}
 	return &out, nil
+}
+
+// wholeContents is the result of reading a resource with an empty text in it.
+func wholeContents(r *mcp.ReadResourceResult, uri string, modern bool) *verbatim {
+	type contents struct {
+		URI      string   `json:"uri"`
+		MIMEType string   `json:"mimeType,omitempty"`
+		Text     *string  `json:"text,omitempty"`
+		Blob     []byte   `json:"blob,omitzero"`
+		Meta     mcp.Meta `json:"_meta,omitempty"`
+	}
+	all := make([]contents, 0, len(r.Contents))
+	for _, c := range r.Contents {
+		one := contents{URI: cmp.Or(c.URI, uri), MIMEType: c.MIMEType, Blob: c.Blob, Meta: c.Meta}
+		if c.Blob == nil {
+			one.Text = &c.Text
+		}
+		all = append(all, one)
+	}
+	return &verbatim{
+		ResultBase: mcp.ResultBase{Meta: r.Meta},
+		modern:     modern,
+		write: func(meta mcp.Meta, modern bool) ([]byte, error) {
+			out := struct {
+				ResultType string     `json:"resultType,omitempty"`
+				Meta       mcp.Meta   `json:"_meta,omitempty"`
+				Contents   []contents `json:"contents"`
+				TTL        int        `json:"ttlMs"`
+				Scope      string     `json:"cacheScope"`
+			}{"", meta, all, r.TTLMs, cmp.Or(r.CacheScope, "public")}
+			if modern {
+				out.ResultType = "complete"
+			}
+			return json.Marshal(&out)
+		},
+	}
 }
 
 func (f *face) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
