@@ -1,9 +1,5 @@
 package schemaguard
 
-import (
-	"slices"
-)
-
 // The bound on work: a constant for the schema and a factor for the value.
 const (
 	baseSteps    = 2_000_000
@@ -90,12 +86,13 @@ func (r *run) check(s *rule, v uint32, marks *marks) bool {
 		return *s.always
 	}
 	if s.target {
-		if slices.Contains(r.refs, activeRef{s, v}) {
-			r.fault(v, "$ref", "the schema refers to itself without end here")
-			return false
-		}
-		if !r.spend(int64(len(r.refs))) {
-			return false
+		// Those that are being followed on this value are the last ones.
+		for i := len(r.refs) - 1; i >= 0 && r.refs[i].value == v; i-- {
+			if r.refs[i].rule == s {
+				r.fault(v, "$ref", "the schema refers to itself without end here")
+				return false
+			}
+			r.steps--
 		}
 		r.refs = append(r.refs, activeRef{s, v})
 		defer func() { r.refs = r.refs[:len(r.refs)-1] }()

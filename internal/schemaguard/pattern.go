@@ -18,6 +18,10 @@ type pattern struct {
 	cost   int64          // steps for each 64 bytes
 }
 
+// stepsPerInstruction is what 64 bytes cost for each instruction of a compiled
+// expression: in the worst case each byte meets each of them.
+const stepsPerInstruction = 8
+
 func (p *pattern) String() string { return p.source }
 
 // MatchString is what the library needs.
@@ -39,10 +43,10 @@ func (ps *patterns) compile(source string) (jsonschema.Regexp, error) {
 		ps.unchecked = append(ps.unchecked, source)
 		return &pattern{source: source}, nil
 	}
-	p := &pattern{source: source, re: re, cost: 1}
+	p := &pattern{source: source, re: re, cost: stepsPerInstruction}
 	if parsed, err := syntax.Parse(translated, syntax.Perl); err == nil {
 		if prog, err := syntax.Compile(parsed.Simplify()); err == nil {
-			p.cost = int64(1 + len(prog.Inst)/8)
+			p.cost = stepsPerInstruction * int64(len(prog.Inst))
 		}
 	}
 	return p, nil

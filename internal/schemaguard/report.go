@@ -101,12 +101,19 @@ func (r *run) unexpected(c uint32, ordinal int, keyword string, o *objectRule) {
 // allowed names the properties that there are instead, the likely one first.
 func allowed(name string, known []string) string {
 	const many = 20
+	best, least := "", 3
 	for _, k := range known {
-		if strings.EqualFold(k, name) || distance(k, name) <= 2 {
-			return "; did you mean " + strconv.Quote(k) + "?"
+		d := distance(k, name)
+		if strings.EqualFold(k, name) {
+			d = 0
+		}
+		if d < least {
+			best, least = k, d
 		}
 	}
 	switch {
+	case best != "":
+		return "; did you mean " + strconv.Quote(best) + "?"
 	case len(known) == 0:
 		return "; none is allowed here"
 	case len(known) > many:

@@ -1,0 +1,155 @@
+package schemaguard
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// T10 T11 T12 T18
+func TestDialects(t *testing.T) {
+	for name, want := range map[string]Dialect{
+		"": Draft202012,
+		"https://json-schema.org/draft/2020-12/schema":  Draft202012,
+		"https://json-schema.org/draft/2020-12/schema#": Draft202012,
+		"http://json-schema.org/draft/2020-12/schema":   Draft202012,
+		"https://json-schema.org/draft/2019-09/schema":  Draft201909,
+		"http://json-schema.org/draft-07/schema":        Draft07,
+		"http://json-schema.org/draft-07/schema#":       Draft07,
+		"https://json-schema.org/draft-07/schema#":      Draft07,
+	} {
+		schema := `{"type":"object"}`
+		if name != "" {
+			schema = `{"$schema":"` + name + `"}`
+		}
+		if s := mustNew(t, schema); s.Dialect() != want {
+			t.Errorf("%q is read as %v, want %v", name, s.Dialect(), want)
+		}
+	}
+	for _, schema := range []string{
+		`{"$schema":"http://json-schema.org/draft-04/schema#"}`,
+		`{"$schema":"http://json-schema.org/draft-06/schema#"}`,
+		`{"$schema":"http://json-schema.org/schema#"}`,
+		`{"$schema":"https://example.com/mine"}`,
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema#x"}`,
+		`{"$schema":"draft-07"}`,
+		`{"$schema":""}`,
+		`{"$schema":7}`,
+		`{"$schema":null}`,
+		`{"$defs":{"x":{"$id":"http://x.example/y","$schema":"http://json-schema.org/draft-04/schema#"}}}`,
+	} {
+		_, err := New(json.RawMessage(schema))
+		var foreign *DialectError
+		if !errors.As(err, &foreign) {
+			t.Errorf("%s: got %v, want a DialectError", schema, err)
+		} else if !strings.Contains(err.Error(), "draft-07") {
+			t.Errorf("%s: message %q does not say what is supported", schema, err)
+		}
+	}
+}
+
+// T10 T11
+func TestADialectDecidesWhatKeywordsMean(t *testing.T) {
+	tests := []struct {
+		name, schema, value string
+		valid               bool
+	}{
+		{"prefixItems in 2020-12", `{"prefixItems":[{"type":"string"}]}`, `[1]`, false},
+		{"prefixItems in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","prefixItems":[{"type":"string"}]}`, `[1]`, true},
+		{"list of items in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"}]}`, `[1]`, false},
+		{"beside $ref in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"x":{}},"properties":{"a":{"$ref":"#/definitions/x","type":"string"}}}`, `{"a":1}`, true},
+		{"beside $ref in 2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$defs":{"x":{}},"properties":{"a":{"$ref":"#/$defs/x","type":"string"}}}`, `{"a":1}`, false},
+		{"dependentRequired in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","dependentRequired":{"a":["b"]}}`, `{"a":1}`, true},
+		{"dependentRequired in 2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema","dependentRequired":{"a":["b"]}}`, `{"a":1}`, false},
+		{"format is asserted", `{"format":"date"}`, `"yesterday"`, false},
+		{"format is asserted in 2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema","format":"date"}`, `"yesterday"`, false},
+		{"unknown format", `{"format":"nosuch"}`, `"x"`, true},
+		{"const beside $ref in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"x":{}},"properties":{"a":{"$ref":"#/definitions/x","const":2}}}`, `{"a":1}`, true},
+	}
+	for _, tt := range tests {
+		if err := mustNew(t, tt.schema).Validate([]byte(tt.value), Limits{}); (err == nil) != tt.valid {
+			t.Errorf("%s: got %v, want valid %v", tt.name, err, tt.valid)
+		}
+	}
+}
+
+// T04
+func TestIdentifiersAndAnchors(t *testing.T) {
+	tests := []struct {
+		name, schema, value string
+		valid               bool
+	}{
+		{"$anchor", `{"properties":{"a":{"$ref":"#here"}},"$defs":{"x":{"$anchor":"here","type":"string"}}}`, `{"a":1}`, false},
+		{"$id within", `{"$id":"http://x.example/root","properties":{"a":{"$ref":"item"}},"$defs":{"x":{"$id":"item","type":"string"}}}`, `{"a":1}`, false},
+		{"$dynamicRef", `{"$id":"http://x.example/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,
+			"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","type":"object","properties":{"kids":{"items":{"$dynamicRef":"#node"}}}}}}`, `{"kids":[{"daat":1}]}`, false},
+		{"$dynamicRef, right", `{"$id":"http://x.example/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,
+			"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","type":"object","properties":{"kids":{"items":{"$dynamicRef":"#node"}}}}}}`, `{"kids":[{"kids":[]}]}`, true},
+		{"$recursiveRef", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$id":"http://x.example/strict","$recursiveAnchor":true,"$ref":"tree","unevaluatedProperties":false,
+			"$defs":{"tree":{"$id":"tree","$recursiveAnchor":true,"type":"object","properties":{"kids":{"items":{"$recursiveRef":"#"}}}}}}`, `{"kids":[{"daat":1}]}`, false},
+		{"metaschema", `{"properties":{"schema":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`, `{"schema":{"type":"strnig"}}`, false},
+		{"metaschema, right", `{"properties":{"schema":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`, `{"schema":{"items":[{"type":"string"}]}}`, true},
+	}
+	for _, tt := range tests {
+		if err := mustNew(t, tt.schema).Validate([]byte(tt.value), Limits{}); (err == nil) != tt.valid {
+			t.Errorf("%s: got %v, want valid %v", tt.name, err, tt.valid)
+		}
+	}
+}
+
+// T40
+func TestALocalReferenceThatLeadsNowhere(t *testing.T) {
+	s := mustNew(t, `{"properties":{"a":{"$ref":"#/$defs/nosuch"}}}`)
+	var broken *SchemaError
+	if err := s.Compile(); !errors.As(err, &broken) || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("Compile: got %v, want a SchemaError that names the place", err)
+	}
+	if err := s.Validate([]byte(`{}`), Limits{}); !errors.As(err, &broken) {
+		t.Errorf("Validate: got %v, want a SchemaError", err)
+	}
+	if strings.Contains(s.Compile().Error(), "tenon://") {
+		t.Errorf("message %q has a name from inside", s.Compile())
+	}
+}
+
+// T40 T41
+func TestRemoteReferencesAreNeverFollowed(t *testing.T) {
+	for _, ref := range []string{
+		"http://127.0.0.1:1/schema.json", "https://example.com/s.json#/definitions/a/b", "file:///etc/hostname",
+		"other.json", "/etc/passwd", "other.json#anchor", "urn:x:y#/type", "https://example.com/s.json#/properties/a%25b",
+		"tenon://schemaguard/any-metaschema",
+	} {
+		for _, keyword := range []string{"$ref", "$dynamicRef"} {
+			s := mustNew(t, `{"properties":{"near":{"type":"integer"},"far":{"`+keyword+`":"`+ref+`"}}}`)
+			if err := s.Validate([]byte(`{"near":1}`), Limits{}); err != nil {
+				t.Errorf("%s %s, not reached: %v", keyword, ref, err)
+			}
+			err := s.Validate([]byte(`{"far":1}`), Limits{})
+			var broken *SchemaError
+			if !errors.As(err, &broken) || !errors.Is(err, ErrRemote) || broken.Pointer != "/far" {
+				t.Errorf("%s %s, reached: got %v, want ErrRemote at /far", keyword, ref, err)
+			}
+		}
+	}
+	// Not even "not" turns what is unknown into a verdict.
+	if err := mustNew(t, `{"not":{"$ref":"http://x.example/y"}}`).Validate([]byte(`1`), Limits{}); !errors.Is(err, ErrRemote) {
+		t.Errorf("under not: got %v, want ErrRemote", err)
+	}
+}
+
+func TestKnownDocuments(t *testing.T) {
+	s, err := NewWith(json.RawMessage(`{"$ref":"http://x.example/a.json#/$defs/n"}`), map[string]json.RawMessage{
+		"http://x.example/a.json": json.RawMessage(`{"$defs":{"n":{"$ref":"b.json"}}}`),
+		"http://x.example/b.json": json.RawMessage(`{"type":"integer"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate([]byte(`1`), Limits{}); err != nil {
+		t.Error(err)
+	}
+	if err := s.Validate([]byte(`"x"`), Limits{}); err == nil {
+		t.Error("a wrong value is valid")
+	}
+}

@@ -1,0 +1,93 @@
+package schemaguard
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// R31
+func TestMessages(t *testing.T) {
+	const person = `{"type":"object","properties":{
+		"name":{"type":"string","minLength":2,"description":"full name"},
+		"age":{"type":"integer","minimum":0,"maximum":150},
+		"unit":{"enum":["kg","lb"]},
+		"when":{"type":"string","format":"date"},
+		"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z]+$"},"uniqueItems":true,"maxItems":3},
+		"id":{"anyOf":[{"type":"string"},{"type":"integer"}]},
+		"shape":{"oneOf":[
+			{"type":"object","properties":{"kind":{"const":"circle"},"r":{"type":"number"}},"required":["kind","r"]},
+			{"type":"object","properties":{"kind":{"const":"square"},"side":{"type":"number"}},"required":["kind","side"]}]},
+		"a/b~c":{"type":"null"}},
+		"required":["name"],"additionalProperties":false}`
+	s := mustNew(t, person)
+	tests := []struct {
+		name, value string
+		want        []string
+	}{
+		{"missing", `{}`, []string{`/name: required, but missing; expected a string (full name)`}},
+		{"type", `{"name":"ab","age":"7"}`, []string{`/age: expected an integer, got the string "7"`}},
+		{"fraction", `{"name":"ab","age":7.5}`, []string{`/age: expected an integer, got the number 7.5`}},
+		{"bounds", `{"name":"a","age":151}`, []string{
+			`/name: expected at least 2 characters, got the string "a"`, `/age: expected at most 150, got the number 151`,
+		}},
+		{"enum", `{"name":"ab","unit":"oz"}`, []string{`/unit: expected one of "kg", "lb", got the string "oz"`}},
+		{"format", `{"name":"ab","when":"today"}`, []string{`/when: expected a date such as 2026-07-28, got the string "today"`}},
+		{"items", `{"name":"ab","tags":["a","B",1]}`, []string{
+			`/tags/1: expected a string that matches the regular expression ^[a-z]+$, got the string "B"`,
+			`/tags/2: expected a string, got the number 1`,
+		}},
+		{"unique", `{"name":"ab","tags":["a","b","a"]}`, []string{`/tags: items 0 and 2 are equal, but all must differ`}},
+		{"unknown", `{"name":"ab","agee":1}`, []string{`/agee: unknown property; did you mean "age"?`}},
+		{"case", `{"Name":"ab"}`, []string{
+			`/Name: unknown property; did you mean "name"?`, `/name: required, but missing; expected a string (full name)`,
+		}},
+		{"any types", `{"name":"ab","id":null}`, []string{`/id: expected a string or an integer, got null`}},
+		{"alternatives", `{"name":"ab","shape":{"kind":"square","side":"2"}}`, []string{
+			`/shape: matches none of the 2 allowed forms; the closest, form 2, has these faults`,
+			`/shape/side: expected a number, got the string "2"`,
+		}},
+		{"pointer", `{"name":"ab","a/b~c":1}`, []string{`/a~1b~0c: expected null, got the number 1`}},
+		{"root", `[]`, []string{`(root): expected an object, got the empty array []`}},
+	}
+	for _, tt := range tests {
+		err := s.Validate([]byte(tt.value), Limits{})
+		var invalid *ValidationError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: got %v, want a ValidationError", tt.name, err)
+			continue
+		}
+		var got []string
+		for _, f := range invalid.Faults {
+			got = append(got, f.String())
+		}
+		if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}
+
+func TestFaultsAreLimited(t *testing.T) {
+	s := mustNew(t, `{"items":{"type":"string"}}`)
+	err := s.Validate([]byte(`[1,2,3,4,5]`), Limits{Faults: 3})
+	var invalid *ValidationError
+	if !errors.As(err, &invalid) || len(invalid.Faults) != 3 || !invalid.More {
+		t.Fatalf("got %v, want 3 faults and more", err)
+	}
+	if !strings.HasSuffix(err.Error(), "\n- and more") {
+		t.Errorf("message %q does not say that there are more", err)
+	}
+}
+
+func TestMessagesAreShort(t *testing.T) {
+	s := mustNew(t, `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}`)
+	long := strings.Repeat("ä", 100_000)
+	err := s.Validate([]byte(`{"a":"`+long+`"}`), Limits{})
+	if err == nil || len(err.Error()) > 500 {
+		t.Errorf("message of %d bytes", len(err.Error()))
+	}
+	err = mustNew(t, `{"properties":{"a":{"const":"`+long+`"}}}`).Validate([]byte(`{"a":"x"}`), Limits{})
+	if err == nil || len(err.Error()) > 500 {
+		t.Errorf("message of %d bytes", len(err.Error()))
+	}
+}
