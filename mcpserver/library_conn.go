@@ -38,6 +38,15 @@ func (c *memConn) Close() error {
 	return nil
 }
 
+func (c *memConn) closed() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *memConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-ctx.Done():

@@ -267,7 +267,7 @@ func (s *librarySession) errorOf(ctx context.Context, err error) error {
 		return coded
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, mcp.ErrConnectionClosed):
+	case s.conn.closed(), errors.Is(err, mcp.ErrConnectionClosed):
 		return ErrClosed
 	}
 	return err
