@@ -48,7 +48,7 @@ func Exact(text json.RawMessage, t reflect.Type) json.RawMessage {
 		}
 		kept := map[string]json.RawMessage{}
 		for _, f := range fields {
-			if value, ok := members[f.name]; ok {
+			if value, ok := members[f.name]; ok && !f.hidden {
 				kept[f.name] = Exact(value, f.Type)
 			}
 		}

@@ -19,6 +19,7 @@ type field struct {
 	index    []int
 	optional bool // by omitempty, omitzero or an embedded pointer
 	quoted   bool // by ,string
+	hidden   bool // by jsonschema:"-"
 }
 
 // Fields lists the JSON property names of a struct type, in order, by the rules
@@ -28,9 +29,11 @@ func Fields(t reflect.Type) []string {
 	if err != nil {
 		return nil
 	}
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
+	var names []string
+	for _, f := range fields {
+		if !f.hidden {
+			names = append(names, f.name)
+		}
 	}
 	return names
 }
@@ -92,11 +95,12 @@ func (f *field) classify() (inner reflect.Type, use bool, err error) {
 		return nil, false, nil
 	}
 	tag := f.Tag.Get("json")
-	if tag == "-" || f.Tag.Get("jsonschema") == "-" {
+	if tag == "-" {
 		return nil, false, nil
 	}
+	f.hidden = f.Tag.Get("jsonschema") == "-"
 	name, options, _ := strings.Cut(tag, ",")
-	if f.Anonymous && name == "" && elem.Kind() == reflect.Struct {
+	if f.Anonymous && name == "" && elem.Kind() == reflect.Struct && !f.hidden {
 		if !f.IsExported() && f.Type.Kind() == reflect.Pointer {
 			return nil, false, fmt.Errorf("field %s: encoding/json cannot set an embedded pointer to the unexported struct %s", f.Name, elem)
 		}
@@ -162,6 +166,12 @@ func (w *walker) structure(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	for _, f := range fields {
+		if f.hidden {
+			if w.use == Output { // it is written all the same
+				s.AdditionalProperties = nil
+			}
+			continue
+		}
 		w.path = append(w.path, f.Name)
 		property, required, err := w.property(f)
 		w.path = w.path[:len(w.path)-1]

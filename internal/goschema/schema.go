@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"strings"
@@ -85,6 +86,10 @@ func (w *walker) root(t reflect.Type) (text json.RawMessage, err error) {
 		}
 	}
 	s.Version, s.ID = "", ""
+	if types, ok := s.Extras["type"].([]string); ok && len(types) == 2 { // the whole is never null
+		s.Type = types[0]
+		delete(s.Extras, "type")
+	}
 	if len(w.defs) > 0 {
 		s.Definitions = w.defs
 	}
@@ -102,7 +107,11 @@ func (w *walker) refersTo(name string) bool {
 	return err != nil || strings.Contains(string(text), `"`+defsPrefix+name+`"`)
 }
 
-func copyOf(s *jsonschema.Schema) *jsonschema.Schema { c := *s; return &c }
+func copyOf(s *jsonschema.Schema) *jsonschema.Schema {
+	c := *s
+	c.Extras = maps.Clone(s.Extras)
+	return &c
+}
 
 func (w *walker) fail(t reflect.Type, err error) error {
 	return &Error{Type: t, Field: strings.Join(w.path, "."), Err: err}
@@ -339,7 +348,7 @@ func (w *walker) dictionary(t reflect.Type) (*jsonschema.Schema, error) {
 
 // maybeNull allows null for what Go may write as null.
 func (w *walker) maybeNull(s *jsonschema.Schema) *jsonschema.Schema {
-	if w.use == Output && len(w.open)+len(w.path) > 0 {
+	if w.use == Output {
 		return nullable(s)
 	}
 	return s
