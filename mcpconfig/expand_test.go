@@ -1,6 +1,7 @@
 package mcpconfig
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -61,8 +62,8 @@ func TestExpandRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(shorten(tt.in), func(t *testing.T) {
 			_, err := expand(tt.in, lookup)
-			ee, ok := err.(*expandError)
-			if !ok {
+			var ee *expandError
+			if !errors.As(err, &ee) {
 				t.Fatalf("got %v, want an expandError", err)
 			}
 			if ee.message != tt.message || ee.instead != tt.instead {

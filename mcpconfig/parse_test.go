@@ -41,7 +41,7 @@ func TestEntries(t *testing.T) {
 			Kind: Stdio, Command: "x", Dir: "sub", CallTimeout: 90 * time.Second, ConnectTimeout: 1500 * time.Millisecond, AlwaysLoad: true, Required: true, Disabled: true,
 		}},
 		{"null counts as absent", `{"command": "x", "args": null, "env": null, "timeout": null, "disabled": null, "tools": null}`, Entry{Kind: Stdio, Command: "x"}},
-		// D02 D52 D60
+		// D52
 		{"http", `{"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer t"}}`, Entry{Kind: HTTP, URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer t"}}},
 		// D53
 		{"streamable-http is http", `{"type": "streamable-http", "url": "http://localhost:1/mcp"}`, Entry{Kind: HTTP, URL: "http://localhost:1/mcp"}},
@@ -211,7 +211,7 @@ func TestDocuments(t *testing.T) {
 		{"a name twice", `{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, []string{"a"}, []string{`f:1:17: mcpServers.a: stands twice; the last one counts and this one is ignored`}},
 		{"the map twice", `{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}`, []string{"b"}, []string{`f:1:2: mcpServers: stands twice; the last one counts and this one is ignored`}},
 		{"no name", `{"mcpServers": {"": {"command": "x"}, "a": {"command": "x"}}}`, []string{"a"}, []string{`f:1:17: mcpServers[""]: the server has no name, want a name (this server is left out)`}},
-		// D39 D98: the names that the model sees differ in letters, digits, _ and - only.
+		// The names that the model sees differ in letters, digits, _ and - only.
 		{"names that the model sees alike", `{"mcpServers": {"a.b": {"command": "x"}, "a b": {"command": "y"}, "a-b": {"command": "z"}}}`, []string{"a b", "a-b", "a.b"}, []string{`f:1:42: mcpServers["a b"]: its tools are called mcp__a_b__… like those of server "a.b"; write a name that differs in more than dots and blanks`}},
 	}
 	for _, tt := range tests {
@@ -298,7 +298,7 @@ func TestServerConfigs(t *testing.T) {
 	}
 	delete(got, "old")
 	want := map[string]mcphost.ServerConfig{
-		// D50 D58
+		// D50
 		"files": mcphost.Stdio{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}, Dir: "/work/sub", Common: mcphost.Common{CallTimeout: 2 * time.Second, Disabled: true, Scope: "project", Source: "project"}},
 		"web":   mcphost.HTTP{URL: "http://h/mcp", Headers: map[string]string{"K": "v"}, Common: mcphost.Common{AlwaysLoad: true, Scope: "project", Source: "project"}},
 	}

@@ -30,13 +30,13 @@ func (m *mender) schema(v any) any {
 			m.mend("", "shape", "the type %q alone is written as a schema", v)
 			return newObject(member{"type", t})
 		}
-		m.mend("", "shape", "a string is no schema; anything is accepted")
+		m.loosen("", "shape", "a string is no schema; anything is accepted")
 	case tooDeep:
-		m.mend("", "depth", "nested too deep; anything is accepted from here on")
+		m.loosen("", "depth", "nested too deep; anything is accepted from here on")
 	case nil:
-		m.mend("", "shape", "null is no schema; anything is accepted")
+		m.loosen("", "shape", "null is no schema; anything is accepted")
 	default:
-		m.mend("", "shape", "this is no schema; anything is accepted")
+		m.loosen("", "shape", "this is no schema; anything is accepted")
 	}
 	return &object{}
 }
@@ -89,7 +89,7 @@ func hasTooDeep(v any) bool {
 // keyword makes the value of a keyword valid; without ok the keyword has to go.
 func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 	drop := func(format string, args ...any) (any, bool) {
-		m.mend(key, "keyword", format, args...)
+		m.loosen(key, "keyword", format, args...)
 		return nil, false
 	}
 	switch s {
@@ -121,7 +121,8 @@ func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 			if url, _ := v.(string); strings.Contains(url, "2020-12") {
 				return nil, false
 			}
-			return drop("the schema is written for another dialect than draft 2020-12")
+			m.mend(key, "dialect", "the schema is written for another dialect than draft 2020-12")
+			return nil, false
 		}
 		return nil, false
 	}
@@ -141,7 +142,7 @@ func (m *mender) subschema(key string, v any) (any, bool) {
 	}
 	_, isName := typeNames[strings.ToLower(textOf(v))]
 	if !isSchemaLike(v) && !isName {
-		m.mend(key, "keyword", "is no schema and is taken out")
+		m.loosen(key, "keyword", "is no schema and is taken out")
 		return nil, false
 	}
 	before := m.loose
@@ -149,7 +150,7 @@ func (m *mender) subschema(key string, v any) (any, bool) {
 	out := m.schema(v)
 	m.pop(key, "")
 	if m.loose != before && (key == "not" || key == "if") {
-		m.mend(key, "keyword", "could not be kept as it is, and is taken out")
+		m.loosen(key, "keyword", "could not be kept as it is, and is taken out")
 		return nil, false
 	}
 	return out, true
@@ -168,11 +169,11 @@ func (m *mender) schemas(key string, v any) (any, bool) {
 		m.mend(key, "shape", "one schema is written as a list of one")
 		list = []any{v}
 	default:
-		m.mend(key, "keyword", "is no list of schemas and is taken out")
+		m.loosen(key, "keyword", "is no list of schemas and is taken out")
 		return nil, false
 	}
 	if len(list) == 0 {
-		m.mend(key, "keyword", "is empty and is taken out")
+		m.loosen(key, "keyword", "is empty and is taken out")
 		return nil, false
 	}
 	for i, e := range list {
@@ -194,7 +195,7 @@ func isSchemaLike(v any) bool {
 func (m *mender) schemaMap(key string, v any) (any, bool) {
 	o, ok := v.(*object)
 	if !ok {
-		m.mend(key, "keyword", "is no object of schemas and is taken out")
+		m.loosen(key, "keyword", "is no object of schemas and is taken out")
 		return nil, false
 	}
 	for i := range o.members {
@@ -213,7 +214,7 @@ func (m *mender) text(key string, v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
 		if key == "pattern" && len(v) > maxPattern {
-			m.mend(key, "size", "the pattern has %d bytes and is taken out", len(v))
+			m.loosen(key, "size", "the pattern has %d bytes and is taken out", len(v))
 			return nil, false
 		}
 		if cut, ok := truncate(v, maxText); ok {
@@ -236,7 +237,7 @@ func (m *mender) text(key string, v any) (any, bool) {
 			return m.text(key, strings.Join(lines, "\n"))
 		}
 	}
-	m.mend(key, "keyword", "is no string and is taken out")
+	m.loosen(key, "keyword", "is no string and is taken out")
 	return nil, false
 }
 
@@ -250,7 +251,7 @@ func (m *mender) flag(key string, v any) (any, bool) {
 			return v == "true", true
 		}
 	}
-	m.mend(key, "keyword", "is no boolean and is taken out")
+	m.loosen(key, "keyword", "is no boolean and is taken out")
 	return nil, false
 }
 
@@ -263,16 +264,16 @@ func (m *mender) number(key string, s shape, v any) (any, bool) {
 	f, err := strconv.ParseFloat(string(n), 64)
 	switch {
 	case !isNumber:
-		m.mend(key, "keyword", "is no number and is taken out")
+		m.loosen(key, "keyword", "is no number and is taken out")
 		return nil, false
 	case err != nil || math.Abs(f) > 1e300:
-		m.mend(key, "keyword", "is out of range and is taken out")
+		m.loosen(key, "keyword", "is out of range and is taken out")
 		return nil, false
 	case s == isPositive && f <= 0:
-		m.mend(key, "keyword", "is not above zero and is taken out")
+		m.loosen(key, "keyword", "is not above zero and is taken out")
 		return nil, false
 	case s == isCount && (f < 0 || f != math.Trunc(f) || f > math.MaxInt32):
-		m.mend(key, "keyword", "is no count and is taken out")
+		m.loosen(key, "keyword", "is no count and is taken out")
 		return nil, false
 	case s == isCount && strings.ContainsAny(string(n), ".eE-"):
 		return number(strconv.FormatInt(int64(f), 10)), true
@@ -295,7 +296,7 @@ func (m *mender) names(key string, v any) (any, bool) {
 		list, ok = []any{s}, true
 	}
 	if !ok {
-		m.mend(key, "keyword", "is no list of names and is taken out")
+		m.loosen(key, "keyword", "is no list of names and is taken out")
 		return nil, false
 	}
 	seen := make(map[string]bool, len(list))
@@ -308,7 +309,7 @@ func (m *mender) names(key string, v any) (any, bool) {
 		}
 	}
 	if len(out) != len(list) {
-		m.mend(key, "shape", "names that stand twice, and what is no name, are taken out")
+		m.loosen(key, "shape", "names that stand twice, and what is no name, are taken out")
 	}
 	return out, true
 }
@@ -316,7 +317,7 @@ func (m *mender) names(key string, v any) (any, bool) {
 func (m *mender) namesMap(key string, v any) (any, bool) {
 	o, ok := v.(*object)
 	if !ok {
-		m.mend(key, "keyword", "is no object of lists of names and is taken out")
+		m.loosen(key, "keyword", "is no object of lists of names and is taken out")
 		return nil, false
 	}
 	for _, e := range slices.Clone(o.members) {
@@ -336,7 +337,7 @@ func (m *mender) types(key string, v any) (any, bool) {
 		t, ok := typeNames[strings.ToLower(v)]
 		switch {
 		case !ok:
-			m.mend(key, "type", "%q is no type and is taken out", shorten(v))
+			m.loosen(key, "type", "%q is no type and is taken out", shorten(v))
 			return nil, false
 		case t != v:
 			m.mend(key, "type", "%q is written as %q", shorten(v), t)
@@ -354,7 +355,7 @@ func (m *mender) types(key string, v any) (any, bool) {
 			}
 		}
 		if !slices.Equal(out, v) {
-			m.mend(key, "type", "what is no type, or stands twice, is taken out")
+			m.loosen(key, "type", "what is no type, or stands twice, is taken out")
 		}
 		switch len(out) {
 		case 0:
@@ -364,7 +365,7 @@ func (m *mender) types(key string, v any) (any, bool) {
 		}
 		return out, true
 	}
-	m.mend(key, "type", "is no type and is taken out")
+	m.loosen(key, "type", "is no type and is taken out")
 	return nil, false
 }
 
@@ -376,18 +377,18 @@ func (m *mender) list(key string, v any) (any, bool) {
 		m.mend(key, "shape", "one example is written as a list of one")
 		list = []any{v}
 	case !ok:
-		m.mend(key, "keyword", "is no list and is taken out")
+		m.loosen(key, "keyword", "is no list and is taken out")
 		return nil, false
 	case len(list) == 0:
-		m.mend(key, "keyword", "is empty and is taken out")
+		m.loosen(key, "keyword", "is empty and is taken out")
 		return nil, false
 	}
 	if m.cut && hasTooDeep(list) {
-		m.mend(key, "depth", "has values that are nested too deep and is taken out")
+		m.loosen(key, "depth", "has values that are nested too deep and is taken out")
 		return nil, false
 	}
 	if len(list) > maxEnum || len(appendJSON(nil, list)) > maxEnumBytes {
-		m.mend(key, "size", "has %d values, too many for a model, and is taken out", len(list))
+		m.loosen(key, "size", "has %d values, too many for a model, and is taken out", len(list))
 		return nil, false
 	}
 	return list, true

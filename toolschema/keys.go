@@ -174,7 +174,7 @@ func (m *mender) renameLists(o *object) {
 	}
 	renamed := func(p member) bool { return hasKey(m.original, p.key) }
 	if props := o.object("properties"); props != nil && o.find("propertyNames") >= 0 && slices.ContainsFunc(props.members, renamed) {
-		m.mend("propertyNames", "key", "taken out, since it is about names that the model does not see")
+		m.loosen("propertyNames", "key", "taken out, since it is about names that the model does not see")
 		o.remove("propertyNames")
 	}
 }

@@ -47,9 +47,6 @@ func (m *mender) pop(_, name string) {
 
 // mend reports a change to a keyword of the schema at hand; an empty key means the schema itself.
 func (m *mender) mend(key, kind, format string, args ...any) {
-	if kind != "key" && kind != "dialect" {
-		m.loose++
-	}
 	if len(m.report) >= maxReport {
 		m.more++
 		return
@@ -59,6 +56,12 @@ func (m *mender) mend(key, kind, format string, args ...any) {
 		parts = append(parts[:len(parts):len(parts)], key)
 	}
 	m.report = append(m.report, Mend{Path: pointer(parts), Kind: kind, Detail: fmt.Sprintf(format, args...)})
+}
+
+// loosen reports a change by which the schema at hand may accept more than the server's.
+func (m *mender) loosen(key, kind, format string, args ...any) {
+	m.loose++
+	m.mend(key, kind, format, args...)
 }
 
 // pointer is the JSON pointer of a path.

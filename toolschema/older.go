@@ -57,7 +57,7 @@ func (m *mender) dependencies(o *object) {
 	o.remove("dependencies")
 	deps, isObject := v.(*object)
 	if !isObject {
-		m.mend("dependencies", "keyword", "is no object and is taken out")
+		m.loosen("dependencies", "keyword", "is no object and is taken out")
 		return
 	}
 	m.mend("dependencies", "dialect", "written as dependentRequired and dependentSchemas")

@@ -103,7 +103,7 @@ func (w *wrecker) schema(depth int) string {
 // Whatever a server sends: the copy is acceptable, is not mended twice, is the same each time, and arguments stay JSON.
 func TestRandomWrecks(t *testing.T) {
 	mended := 0
-	for seed := range uint64(4000) {
+	for seed := range uint64(1200) {
 		w := newWrecker(seed)
 		raw := json.RawMessage(w.schema(4))
 		m, q := ForModel(Tool{Name: "t", InputSchema: raw}, nil)
@@ -129,7 +129,7 @@ func TestRandomWrecks(t *testing.T) {
 			t.Fatalf("seed %d: %s\narguments %s become %s", seed, raw, args, back)
 		}
 	}
-	if mended < 1000 {
+	if mended < 300 {
 		t.Errorf("only %d schemas were mended", mended)
 	}
 }

@@ -140,7 +140,7 @@ func (r *resolver) find(o, resource *object) {
 		case target == nil:
 			r.dangling(o, ref, k)
 		case has:
-			r.m.mend(k, "reference", "a second reference is taken out")
+			r.m.loosen(k, "reference", "a second reference is taken out")
 		default:
 			if k != "$ref" {
 				r.m.mend(k, "dialect", "%s is written as $ref", k)
@@ -177,7 +177,7 @@ func (r *resolver) hint(t *object, ref string) {
 // dangling takes a reference out that cannot be followed, and keeps what it was in the description.
 func (r *resolver) dangling(o *object, ref, key string) {
 	r.m.loosened[o] = true
-	r.m.mend(key, "reference", "%q leads nowhere in this schema and is taken out", shorten(ref))
+	r.m.loosen(key, "reference", "%q leads nowhere in this schema and is taken out", shorten(ref))
 	if _, has := o.get("description"); !has && ref != "" {
 		o.set("description", "As defined by "+shorten(ref)+".")
 	}
@@ -248,7 +248,7 @@ func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) 
 	if t := r.refs[o]; t != nil && (state[t] == 1 || state[t] == 0 && r.breakCircles(t, state)) {
 		delete(r.refs, o)
 		r.m.loosened[o] = true
-		r.m.mend("$ref", "reference", "a reference that leads back to itself is taken out")
+		r.m.loosen("$ref", "reference", "a reference that leads back to itself is taken out")
 	}
 	children(o, func(key, _ string, sub any) {
 		if s, ok := sub.(*object); ok && inPlace[key] {

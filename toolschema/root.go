@@ -254,7 +254,7 @@ func (f *flattener) choose(o *object, key string, out *arguments) {
 		alt := f.flatten(sub)
 		if alt.impossible {
 			f.m.push(key, index(i))
-			f.m.mend("", "root", "an alternative that is no object is taken out")
+			f.m.loosen("", "root", "an alternative that is no object is taken out")
 			f.m.pop(key, index(i))
 			continue
 		}

@@ -22,18 +22,20 @@ type nearKey struct {
 
 func keyOf(s string) nearKey { return nearKey{s[0], uint8(min(len(s), maxWord))} }
 
-// A nearTerm is a term with the letters that it has, one bit each: words whose letters differ much need no closer look.
+// A nearTerm is a word of the tools as it stands, with the letters that it has, one bit each: words whose letters differ
+// much need no closer look.
 type nearTerm struct {
+	text    string
 	word    int32
 	letters uint32
 }
 
-func (x *Index) indexNear() {
+func (x *Index) indexNear(surfaces map[string]int32) {
 	x.near = map[nearKey][]nearTerm{}
-	for w, t := range x.terms {
-		if letters, ok := lettersOf(t.text); ok && len(t.text) >= minPrefix {
-			k := keyOf(t.text)
-			x.near[k] = append(x.near[k], nearTerm{int32(w), letters})
+	for text, w := range surfaces {
+		if letters, ok := lettersOf(text); ok && len(text) >= minPrefix {
+			k := keyOf(text)
+			x.near[k] = append(x.near[k], nearTerm{text, w, letters})
 		}
 	}
 }
@@ -63,7 +65,7 @@ func (x *Index) repair(word string) []weighted {
 		return nil
 	}
 	type candidate struct {
-		word int32
+		nearTerm
 		cost int
 	}
 	var found []candidate
@@ -76,25 +78,29 @@ func (x *Index) repair(word string) []weighted {
 	}
 	for length := max(minPrefix, len(word)-allowed); length <= maxWord; length++ {
 		for _, t := range x.near[nearKey{word[0], uint8(length)}] {
-			w, text := t.word, x.terms[t.word].text
 			switch {
 			case bits.OnesCount32(letters&^t.letters) > allowed:
-			case len(text) <= len(word)+allowed:
-				if d := distance(word, text, allowed); d <= allowed {
-					found = append(found, candidate{w, d})
+			case len(t.text) <= len(word)+allowed:
+				if d := distance(word, t.text, allowed); d <= allowed {
+					found = append(found, candidate{t, d})
 				}
-			case strings.HasPrefix(text, word):
-				found = append(found, candidate{w, 1 + min(len(text)-len(word), 8)/4})
+			case strings.HasPrefix(t.text, word):
+				found = append(found, candidate{t, 1 + min(len(t.text)-len(word), 8)/4})
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
 		ta, tb := x.terms[a.word], x.terms[b.word]
-		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(tb.to-tb.from, ta.to-ta.from), cmp.Compare(ta.text, tb.text))
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(tb.to-tb.from, ta.to-ta.from), cmp.Compare(a.text, b.text))
 	})
 	out := make([]weighted, 0, maxRepairs)
-	for _, c := range found[:min(len(found), maxRepairs)] {
-		out = append(out, weighted{c.word, 0.8 / float32(1+c.cost) * 2 / float32(1+len(out))})
+	for _, c := range found {
+		if len(out) == maxRepairs {
+			break
+		}
+		if !slices.ContainsFunc(out, func(w weighted) bool { return w.word == c.word }) {
+			out = append(out, weighted{c.word, 0.8 / float32(1+c.cost) * 2 / float32(1+len(out))})
+		}
 	}
 	return out
 }

@@ -216,8 +216,8 @@ func (x *Index) having(words []string) []bool {
 // query is the terms that a phrasing asks for, each once.
 func (x *Index) query(text string) []weighted {
 	var words []string
-	tokenize(text, stem, func(w string, whole bool) bool {
-		if _, known := x.words[w]; known || !whole {
+	tokenize(text, func(w string, whole bool) bool {
+		if _, known := x.words[stem(w)]; known || !whole {
 			words = append(words, w)
 		}
 		return len(words) < maxFieldWords
@@ -239,7 +239,7 @@ func (x *Index) query(text string) []weighted {
 		}
 	}
 	for i, w := range content {
-		if id, ok := x.words[w]; ok {
+		if id, ok := x.words[stem(w)]; ok {
 			add(weighted{id, 1})
 		} else if parts := x.split(w); parts != nil {
 			add(parts...)

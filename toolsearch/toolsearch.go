@@ -122,10 +122,11 @@ func (x *Index) Len() int { return len(x.tools) }
 
 // A builder gathers what an index is made of.
 type builder struct {
-	stem    stemFunc
-	tools   []Tool
-	x       *Index
-	lengths [fields]float64 // sums over all tools
+	// surfaces are the words as they stand, with their terms.
+	surfaces map[string]int32
+	tools    []Tool
+	x        *Index
+	lengths  [fields]float64 // sums over all tools
 	// counts are the words of each tool, by field.
 	counts []map[int32]*[fields]float32
 	sizes  []*[fields]float64
@@ -138,11 +139,11 @@ func newBuilder(tools []Tool) *builder {
 	sorted = slices.CompactFunc(sorted, func(a, b Tool) bool { return a.FullName == b.FullName })
 	n := len(sorted)
 	return &builder{
-		stem:   cached(),
-		tools:  sorted,
-		x:      &Index{tools: make([]entry, n), byName: make(map[string]int32, n), byServer: map[string][]int32{}, words: map[string]int32{}},
-		counts: make([]map[int32]*[fields]float32, n),
-		sizes:  make([]*[fields]float64, n),
+		surfaces: map[string]int32{},
+		tools:    sorted,
+		x:        &Index{tools: make([]entry, n), byName: make(map[string]int32, n), byServer: map[string][]int32{}, words: map[string]int32{}},
+		counts:   make([]map[int32]*[fields]float32, n),
+		sizes:    make([]*[fields]float64, n),
 	}
 }
 
@@ -174,16 +175,11 @@ func (b *builder) count(i int) {
 
 // add counts the words of a text in a field.
 func (b *builder) add(i int, f field, text string) {
-	tokenize(text, b.stem, func(word string, _ bool) bool {
+	tokenize(text, func(surface string, _ bool) bool {
 		if b.sizes[i][f] >= maxFieldWords {
 			return false
 		}
-		w, ok := b.x.words[word]
-		if !ok {
-			w = int32(len(b.texts))
-			b.x.words[word] = w
-			b.texts = append(b.texts, word)
-		}
+		w := b.word(surface)
 		c := b.counts[i][w]
 		if c == nil {
 			c = &[fields]float32{}
@@ -194,6 +190,22 @@ func (b *builder) add(i int, f field, text string) {
 		b.lengths[f]++
 		return true
 	})
+}
+
+// word is the term of a word as it stands.
+func (b *builder) word(surface string) int32 {
+	w, ok := b.surfaces[surface]
+	if ok {
+		return w
+	}
+	text := stem(surface)
+	if w, ok = b.x.words[text]; !ok {
+		w = int32(len(b.texts))
+		b.x.words[text] = w
+		b.texts = append(b.texts, text)
+	}
+	b.surfaces[surface] = w
+	return w
 }
 
 // indexNames lays out the full names for a search by parts of them.
@@ -245,7 +257,7 @@ func (b *builder) index() *Index {
 		x.postings = append(x.postings, list...)
 	}
 	x.postings = slices.Clip(x.postings)
-	x.indexNear()
+	x.indexNear(b.surfaces)
 	x.indexNames()
 	return x
 }

@@ -205,7 +205,7 @@ func TestTokenize(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		tokenize(tt.in, stem, func(w string, _ bool) bool { got = append(got, w); return true })
+		tokenize(tt.in, func(w string, _ bool) bool { got = append(got, stem(w)); return true })
 		if d := cmp.Diff(tt.want, got); d != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.in, d)
 		}
@@ -218,8 +218,13 @@ func TestDistance(t *testing.T) {
 		limit int
 		want  int
 	}{
-		{"same", "same", 2, 0}, {"forcast", "forecast", 2, 1}, {"wetaher", "weather", 2, 1}, {"abcd", "abdc", 1, 1},
-		{"abc", "xyz", 2, 3}, {"short", "muchlonger", 2, 3}, {"kitten", "sitting", 3, 3},
+		{"same", "same", 2, 0},
+		{"forcast", "forecast", 2, 1},
+		{"wetaher", "weather", 2, 1},
+		{"abcd", "abdc", 1, 1},
+		{"abc", "xyz", 2, 3},
+		{"short", "muchlonger", 2, 3},
+		{"kitten", "sitting", 3, 3},
 	}
 	for _, tt := range tests {
 		if got := distance(tt.a, tt.b, tt.limit); got != tt.want {

@@ -17,15 +17,15 @@ const (
 	maxText = 64 << 10
 )
 
-// tokenize calls f with each word of a text, lower-case and stemmed, until f returns false. The parts of createIssue, read-only and
+// tokenize calls f with each word of a text, in lower case, until f returns false. The parts of createIssue, read-only and
 // HTTPServer are words, and so are these names as a whole: github finds GitHub. Of scripts without
 // blanks each character and each pair is a word. Of words that end in digits the letters are a word too.
-func tokenize(text string, stem stemFunc, f func(word string, whole bool) bool) {
+func tokenize(text string, f func(word string, whole bool) bool) {
 	whole, parts := "", 0
 	flush := func() bool {
 		s, n := whole, parts
 		whole, parts = "", 0
-		return n < 2 || n > maxParts || len(s) > maxWord || f(stem(s), true)
+		return n < 2 || n > maxParts || len(s) > maxWord || f(s, true)
 	}
 	for _, w := range splitWords(text[:min(len(text), maxText)]) {
 		if w.first && !flush() {
@@ -37,7 +37,7 @@ func tokenize(text string, stem stemFunc, f func(word string, whole bool) bool) 
 		} else if parts <= maxParts {
 			whole += low
 		}
-		if !emit(low, stem, f) {
+		if !emit(low, f) {
 			return
 		}
 	}
@@ -45,14 +45,14 @@ func tokenize(text string, stem stemFunc, f func(word string, whole bool) bool) 
 }
 
 // emit calls f with a word, or with the characters and pairs of a word without blanks.
-func emit(low string, stem stemFunc, f func(word string, whole bool) bool) bool {
+func emit(low string, f func(word string, whole bool) bool) bool {
 	r, _ := utf8.DecodeRuneInString(low)
 	if !ideographic(r) {
 		letters := low
 		for len(letters) > 0 && '0' <= letters[len(letters)-1] && letters[len(letters)-1] <= '9' {
 			letters = letters[:len(letters)-1]
 		}
-		return f(stem(low), false) && (len(letters) == len(low) || len(letters) < 3 || f(stem(letters), true))
+		return f(low, false) && (len(letters) == len(low) || len(letters) < 3 || f(letters, true))
 	}
 	prev := ""
 	for _, r := range low {
@@ -64,22 +64,7 @@ func emit(low string, stem stemFunc, f func(word string, whole bool) bool) bool 
 	return true
 }
 
-// A stemFunc finds the stem of a lower-case word.
-type stemFunc func(w string) string
-
-// cached is stem for many texts: the words of all of them are few.
-func cached() stemFunc {
-	known := map[string]string{}
-	return func(w string) string {
-		s, ok := known[w]
-		if !ok {
-			s = stem(w)
-			known[w] = s
-		}
-		return s
-	}
-}
-
+// stem is the stem of a lower-case word.
 func stem(w string) string {
 	if len(w) > maxWord {
 		w = w[:maxWord]
