@@ -66,3 +66,16 @@ func BenchmarkSchema(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPrefixes is what a request with a cache_control costs besides.
+func BenchmarkPrefixes(b *testing.B) {
+	m := Offline()
+	body := conversation(200, false)
+	d := &decoder{r: &Request{Body: []byte(body)}, schemas: &m.schemas, thoughts: &m.thoughts}
+	d.body([]byte(body))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		prefixesOf(d.r)
+	}
+}

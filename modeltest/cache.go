@@ -30,6 +30,9 @@ type prefix struct {
 // use splits the input tokens of a request by what the cache knows of it, and
 // remembers what the request asks for.
 func (c *promptCache) use(r *Request, tokens int) Usage {
+	if r.marks == 0 {
+		return Usage{InputTokens: tokens}
+	}
 	prefixes := prefixesOf(r)
 	last := -1
 	for i, p := range prefixes {
@@ -140,16 +143,16 @@ func (b *prefixBuilder) value(raw json.RawMessage) {
 		b.add(raw)
 		return
 	}
-	eachField(raw, func(key string, v json.RawMessage) {
+	eachRawField(raw, func(key, v json.RawMessage) {
 		switch {
-		case key == "cache_control":
+		case string(key) == `"cache_control"`:
 			b.marked = b.marked || kindOf(v) == '{'
 			return
-		case key == "content" && kindOf(v) == '[': // a tool result's blocks
+		case string(key) == `"content"` && kindOf(v) == '[': // a tool result's blocks
 			eachItem(v, func(_ int, v json.RawMessage) { b.value(v) })
 			return
 		}
-		b.add([]byte(key))
+		b.add(key)
 		b.add(v)
 	})
 }

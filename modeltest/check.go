@@ -31,6 +31,7 @@ func (d *decoder) request() {
 	d.thinkingBlocks()
 	d.imageRules()
 	d.cacheRules()
+	d.r.marks = len(d.marks)
 }
 
 // checkHeader checks who sends a request and how.

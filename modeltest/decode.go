@@ -86,7 +86,7 @@ func (d *decoder) body(raw json.RawMessage) {
 	d.settings()
 	if v, ok := d.r.fields["tools"]; ok {
 		p := &path{name: "tools"}
-		d.each(p, v, func(p *path, v json.RawMessage) { d.tool(p, v) })
+		d.each(p, v, d.tool)
 	}
 	if v, ok := d.r.fields["system"]; ok {
 		d.r.System = d.blocks(&path{name: "system"}, v, "prompt")
@@ -101,7 +101,7 @@ func (d *decoder) body(raw json.RawMessage) {
 		}
 	})
 	if v := d.r.fields["cache_control"]; v != nil {
-		d.cacheControl((&path{name: "cache_control"}), v)
+		d.cacheControl(&path{name: "cache_control"}, v)
 	}
 }
 

@@ -286,6 +286,11 @@ func (s *scanner) digits() bool {
 
 // eachField calls f for each field of an object, in its order, duplicates too.
 func eachField(object json.RawMessage, f func(key string, value json.RawMessage)) {
+	eachRawField(object, func(key, value json.RawMessage) { f(unquote(key), value) })
+}
+
+// eachRawField is eachField with the keys as they are written.
+func eachRawField(object json.RawMessage, f func(key, value json.RawMessage)) {
 	i := 1
 	for {
 		i = skipSpace(object, i)
@@ -296,7 +301,7 @@ func eachField(object json.RawMessage, f func(key string, value json.RawMessage)
 			i = skipSpace(object, i+1)
 		}
 		end := stringEnd(object, i)
-		key := unquote(object[i:end])
+		key := object[i:end:end]
 		i = skipSpace(object, end)
 		i = skipSpace(object, i+1) // the colon
 		end = valueEnd(object, i)

@@ -31,8 +31,8 @@ type Options struct {
 	// Key tells conversations apart. nil: by [Request.FirstUserText].
 	Key func(*Request) string
 	// KeepRequests is how many of the latest requests are kept for Requests, and
-	// how many of the latest violations. If zero, all are; if negative, no requests, and
-	// the latest 16 violations.
+	// how many of the latest violations. If zero, all are; if negative, no
+	// requests and the latest 16 violations.
 	KeepRequests int
 	// CountTokens is the number of a request's input tokens, of which the usage of
 	// the answer and count_tokens tell. nil: a quarter of the bytes of its body.
@@ -99,7 +99,11 @@ func (m *Model) finish() {
 	for _, s := range servers {
 		_ = s.Close() // a listener that is closed already is no matter
 	}
-	for _, v := range violations {
+	for i, v := range violations {
+		if i == fewViolations {
+			m.o.TB.Errorf("modeltest: and %d more requests", len(violations)-i)
+			break
+		}
 		m.o.TB.Errorf("modeltest: request %d to %s would have been refused: %v", v.Request.number, v.Request.Path, v)
 	}
 }
@@ -162,7 +166,8 @@ func (m *Model) record(r *Request) {
 	m.requests = keep(m.requests, r, m.o.KeepRequests)
 }
 
-// fewViolations is how many violations are kept when no requests are.
+// fewViolations is how many violations are kept when no requests are, and how
+// many are told at the end of a test.
 const fewViolations = 16
 
 // refuse keeps what was wrong with a request.

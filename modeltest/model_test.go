@@ -394,6 +394,20 @@ func TestViolationsFailTheTest(t *testing.T) {
 	}
 }
 
+func TestManyViolationsAreToldInShort(t *testing.T) {
+	tb := &recorder{}
+	m := New(tb)
+	for range 20 {
+		post(t, m, with("max_tokens", "0"))
+	}
+	for _, f := range tb.cleanups {
+		f()
+	}
+	if n := len(tb.errors); n != fewViolations+1 || tb.errors[n-1] != "modeltest: and 4 more requests" {
+		t.Errorf("%d errors, the last of them %q", n, tb.errors[n-1])
+	}
+}
+
 func TestThinkingComesBackWithItsCalls(t *testing.T) {
 	think := `{"type":"adaptive"}`
 	conversation := func(blocks ...string) string {

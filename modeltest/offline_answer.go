@@ -93,8 +93,12 @@ func (c Content) describe() string {
 				URL       string `json:"url"`
 			} `json:"source"`
 		}
-		if err := json.Unmarshal(c.Raw, &head); err == nil && head.Source.Data != "" {
+		err := json.Unmarshal(c.Raw, &head)
+		switch {
+		case err == nil && head.Source.Data != "":
 			return fmt.Sprintf("[%s: %s, %d bytes]", c.Type, head.Source.MediaType, len(head.Source.Data)*3/4)
+		case err == nil && head.Source.URL != "":
+			return fmt.Sprintf("[%s: %s]", c.Type, cut(head.Source.URL, 300))
 		}
 	}
 	return "[" + c.Type + "]"

@@ -295,9 +295,12 @@ func TestOfflineAnswerIsBounded(t *testing.T) {
 func TestOfflineReadsBackWhatIsNoText(t *testing.T) {
 	c := newChat(t)
 	c.tools["mcp__echo__say"] = func(string) (string, bool) { return `[]`, false }
+	c.tools["mcp__bad__fail"] = func(string) (string, bool) {
+		return `[{"type":"image","source":{"type":"url","url":"https://x.example/i.png"}}]`, false
+	}
 	c.tools["mcp__echo__add"] = func(string) (string, bool) { return `[{"type":"tool_reference","tool_name":"mcp__calc__add"}]`, false }
-	got := c.ask(`@shot {} @say {} @mcp__echo__add {}`)
-	for _, want := range []string{"\n[image: image/gif, 42 bytes]\n", "\n(empty)\n", "\n[tool mcp__calc__add]"} {
+	got := c.ask(`@shot {} @say {} @mcp__echo__add {} @fail {}`)
+	for _, want := range []string{"\n[image: image/gif, 42 bytes]\n", "\n(empty)\n", "\n[tool mcp__calc__add]", "\n[image: https://x.example/i.png]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in: %s", want, got)
 		}

@@ -25,6 +25,7 @@ type Request struct {
 	ctx    context.Context
 	fields map[string]json.RawMessage
 	number int // 1 for the model's first request
+	marks  int // cache_control blocks
 }
 
 // A Message is one message of the conversation. Content that is a string is one

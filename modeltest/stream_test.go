@@ -222,7 +222,7 @@ func TestStepsOfAnAnswerThatIsNotStreamed(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	m := New(t, RateLimited(7*time.Second), Overloaded(), Fail(413, "request_too_large", "too large").Header("x-should-retry", "false"), Text("at last"))
+	m := New(t, RateLimited(6001*time.Millisecond), Overloaded(), Fail(413, "request_too_large", "too large").Header("x-should-retry", "false"), Text("at last"))
 	r := post(t, m, streamed)
 	if r.StatusCode != 429 || r.Header.Get("Retry-After") != "7" || r.errorText(t) != "rate_limit_error: This request would exceed your rate limit." {
 		t.Errorf("%d %v %s", r.StatusCode, r.Header, r.body)

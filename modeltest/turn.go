@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -209,8 +210,8 @@ func NewGate() *Gate {
 	return &Gate{reached: make(chan struct{}), open: make(chan struct{})}
 }
 
-// Reached is closed when the first stream has arrived at the gate: all before
-// it has been written.
+// Reached is closed when the first stream has arrived at the gate: all before it
+// has been sent, or read by a client without a socket.
 func (g *Gate) Reached() <-chan struct{} { return g.reached }
 
 // Open lets everything through, now and later. It may be called more than once.
@@ -275,11 +276,11 @@ func Fail(status int, typ, message string) *Reply {
 }
 
 // RateLimited is a 429. A retryAfter above zero becomes the header retry-after,
-// in whole seconds.
+// in whole seconds, rounded up.
 func RateLimited(retryAfter time.Duration) *Reply {
 	r := Fail(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your rate limit.")
 	if retryAfter > 0 {
-		r.Header("retry-after", fmt.Sprint(int(retryAfter.Seconds())))
+		r.Header("retry-after", strconv.Itoa(int((retryAfter+time.Second-1)/time.Second)))
 	}
 	return r
 }
@@ -304,7 +305,7 @@ func (r *Reply) StopDetails(details string) *Reply {
 	return r
 }
 
-// Usage sets the token counts. Without it they are estimated: see [Model].
+// Usage sets the token counts. Without it they are estimated, as the package comment says.
 func (r *Reply) Usage(u Usage) *Reply { r.usage = &u; return r }
 
 // ID sets the message's id. Without it the model makes one.
