@@ -110,7 +110,7 @@ func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink
 		}
 		return nil, d.fault(ctx, phase, err, nil)
 	}
-	l := d.newRemote()
+	l := d.newRemote(min(probeTime, d.limits.connect/3))
 	l.proc = proc
 	l.car = newStdioCarrier(proc, l.wire, d.limits.message)
 	l.wire.car = l.car
@@ -129,7 +129,7 @@ func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
 	if err != nil {
 		return nil, d.fault(ctx, PhaseConfig, err, nil)
 	}
-	l := d.newRemote()
+	l := d.newRemote(d.limits.connect / 2) // a login may go on inside of the probe
 	l.http = true
 	car := newHTTPCarrier(ctx, at, l.wire, d.limits.message)
 	l.car, l.wire.car = car, car
@@ -138,7 +138,7 @@ func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
 	}
 	car.negotiated(l.told.version)
 	if l.told.version < statelessSince {
-		car.listen()
+		car.listen(ctx)
 	}
 	return l, nil
 }
@@ -148,7 +148,7 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 	if err != nil {
 		return nil, d.fault(ctx, PhaseConfig, err, nil)
 	}
-	l := d.newRemote()
+	l := d.newRemote(0) // there is no probe
 	car, err := openSSE(ctx, at, l.wire, d.limits.message)
 	if err != nil {
 		return nil, d.fault(ctx, PhaseStart, err, nil)
@@ -160,14 +160,14 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 	return l, nil
 }
 
-func (d *dialer) newRemote() *remoteLink {
+func (d *dialer) newRemote(probing time.Duration) *remoteLink {
 	l := &remoteLink{name: d.name, log: d.log, progress: map[int64]func(Progress){}}
 	l.wire = newWire(d.log, notifications{
 		progress:        l.onProgress,
 		log:             d.handle.log,
 		toolsChanged:    d.handle.toolsChanged,
 		resourceUpdated: d.handle.resourceUpdated,
-	}, min(probeTime, d.limits.connect/3))
+	}, probing)
 	l.ender = sync.OnceValue(l.shutdown)
 	return l
 }

@@ -85,9 +85,25 @@ func (c *httpCarrier) negotiated(version string) {
 	c.version = version
 }
 
-// listen opens the stream of what the server says unasked, where there is one.
-// No answer to it is a fault.
-func (c *httpCarrier) listen() { c.spawn(c.standing) }
+// openTime bounds the wait for the standing stream's first answer: some servers
+// send nothing, not even headers, before they have something to say.
+const openTime = 500 * time.Millisecond
+
+// listen opens the stream of what the server says unasked, where there is one,
+// and waits a little until it is open: what a server asks during the first call
+// may come on it, and some lose what they say before. No answer to it is a fault.
+func (c *httpCarrier) listen(ctx context.Context) {
+	open := make(chan struct{})
+	if !c.spawn(func() { c.standing(open) }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	select {
+	case <-open:
+	case <-ctx.Done():
+	}
+}
 
 func (c *httpCarrier) spawn(f func()) bool {
 	c.mu.Lock()
@@ -243,7 +259,15 @@ func (c *httpCarrier) postFailed(m *outgoing, err error) error {
 	if broken {
 		c.wire.broken(err)
 	}
-	return err
+	return lostOnTheWay(err)
+}
+
+// lostOnTheWay marks the error of a request that may have reached the server.
+func lostOnTheWay(err error) error {
+	if neverSent(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrConnectionLost, err)
 }
 
 // refused turns a response that is no success into the error of its request.
@@ -480,11 +504,15 @@ func (c *httpCarrier) get(ctx context.Context, lastID string) (*http.Response, e
 
 // standing keeps the stream open on which the server says what nobody asked
 // for. The protocol makes it optional: any answer but a stream means that there
-// is none. A stream that keeps ending without an event is given up.
-func (c *httpCarrier) standing() {
+// is none. A stream that keeps ending without an event is given up. open is
+// closed when the first attempt is answered.
+func (c *httpCarrier) standing(open chan<- struct{}) {
+	answered := sync.OnceFunc(func() { close(open) })
+	defer answered()
 	pos := new(streamPos)
 	for pos.tries < 2*maxResume {
 		resp, err := c.get(c.ctx, pos.id)
+		answered()
 		switch {
 		case err == nil:
 			_ = c.events(resp.Body, pos, func() bool { return false }) // it ends, and is opened again
