@@ -135,7 +135,10 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 		if c.ctx.Err() != nil {
 			return ErrClosed
 		}
-		return err
+		if ctx.Err() != nil || errors.Is(err, errRedirect) {
+			return err
+		}
+		return lostOnTheWay(err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return c.to.refusal(resp)
