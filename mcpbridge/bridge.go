@@ -198,7 +198,7 @@ func (b *Bridge) handle(ctx context.Context, m *rpcmsg.Message) (json.RawMessage
 		return nil, nil
 	case m.Fault != nil:
 		b.log.Warn("mcpbridge: malformed message", "error", m.Fault)
-		return rpcmsg.ErrorReply(m.ID, m.Fault), nil
+		return errorReply(m.ID, m.Fault), nil //nolint:nilerr // the reply says what is wrong
 	}
 	return b.request(ctx, m)
 }

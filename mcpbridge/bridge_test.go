@@ -52,7 +52,9 @@ func TestNewWithoutServerPanics(t *testing.T) {
 }
 
 // A text in, a text out, through the same path as raw JSON; a Go map goes in by
-// being encoded and comes out by being decoded. R38 R39
+// being encoded and comes out by being decoded.
+//
+// R38 R39
 func TestTextAndMapGoTheSameWay(t *testing.T) {
 	b := newBridge(t, bare(t, nil), nil)
 	text := `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`
@@ -77,7 +79,9 @@ func TestTextAndMapGoTheSameWay(t *testing.T) {
 	}
 }
 
-// The limit in force can be read. B16 B17 B18 B19 B20 B28
+// The limit in force can be read.
+//
+// B16 B17 B18 B19 B20 B28
 func TestTimeoutInForce(t *testing.T) {
 	env := func(pairs ...string) func(string) (string, bool) {
 		return func(name string) (string, bool) {
@@ -120,7 +124,9 @@ func TestTimeoutInForce(t *testing.T) {
 }
 
 // A call that lasts longer than the limit in force is answered in-band when the
-// limit is over, not earlier and not later. B16 B18 B20
+// limit is over, not earlier and not later.
+//
+// B16 B18 B20
 func TestTimeoutIsKept(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 90 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,7 +142,9 @@ func TestTimeoutIsKept(t *testing.T) {
 }
 
 // Handlers get a context that ends with the limit, the cancellation, the caller's
-// context and the bridge. B15
+// context and the bridge.
+//
+// B15
 func TestHandlersGetAContext(t *testing.T) {
 	type ending struct {
 		name string
@@ -208,7 +216,9 @@ func TestCallerIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// Nothing waits for a slow call: not a ping, not another call, not a list. B22 R45 R65
+// Nothing waits for a slow call: not a ping, not another call, not a list.
+//
+// B22 R45 R65
 func TestSlowCallDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mcpbridge.New(full(t, nil), nil)
@@ -245,7 +255,9 @@ func TestSlowCallDelaysNothing(t *testing.T) {
 }
 
 // Many calls at once: each gets its own reply, and what the middleware sees of
-// one is never another's. R45 R46
+// one is never another's.
+//
+// R45 R46
 func TestConcurrentCallsDoNotMix(t *testing.T) {
 	const callers, each = 32, 50
 	var seen sync.Map
@@ -289,24 +301,28 @@ func TestConcurrentCallsDoNotMix(t *testing.T) {
 	}
 }
 
-// No process is spawned and no socket opened: the bridge has only the functions it
-// was given. What can be seen of it is that nothing but the server and Send is
-// ever called. B03 B04 B21
-func TestBridgeTalksToNobodyElse(t *testing.T) {
-	var sent atomic.Int32
-	b := newBridge(t, bare(t, nil), &mcpbridge.Options{Send: func(context.Context, json.RawMessage) error {
-		sent.Add(1)
-		return nil
+// A variable that is no number is warned of, once.
+//
+// B28
+func TestTimeoutThatIsNoNumberIsWarnedOf(t *testing.T) {
+	var log bytes.Buffer
+	s := bare(t, &mcpserver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), LookupEnv: func(name string) (string, bool) {
+		return "soon", name == "CLAUDE_AGENT_TOOL_TIMEOUT"
 	}})
-	handle(t, b, `{"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+	b := newBridge(t, s, nil)
+	if got := b.Timeout(); got != time.Minute {
+		t.Errorf("Timeout %v, want a minute", got)
+	}
 	handle(t, b, `{"id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`)
-	if n := sent.Load(); n != 0 {
-		t.Errorf("a handshake and a call sent %d messages", n)
+	if n := strings.Count(log.String(), "CLAUDE_AGENT_TOOL_TIMEOUT"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, &log)
 	}
 }
 
 // A result that cannot be written is a fault of the bridge, and costs nothing but
-// its request. B13
+// its request.
+//
+// B13
 func TestResultThatCannotBeWritten(t *testing.T) {
 	s := bare(t, nil)
 	if err := s.AddTool(&mcpserver.Tool{Name: "spoiled"}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
@@ -324,7 +340,9 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A server that panics outside of its handlers is an error of that request too. B13
+// A server that panics outside of its handlers is an error of that request too.
+//
+// B13
 func TestServerThatPanics(t *testing.T) {
 	var log bytes.Buffer
 	b := newBridge(t, panicking{bare(t, nil)}, &mcpbridge.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -467,7 +485,9 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
-// Several bridges to one server do not know of each other. R16 R17
+// Several bridges to one server do not know of each other.
+//
+// R16 R17
 func TestBridgesAreSeparate(t *testing.T) {
 	s := bare(t, nil)
 	count := func(n *atomic.Int32) mcpserver.Middleware {
@@ -492,4 +512,72 @@ func TestBridgesAreSeparate(t *testing.T) {
 	if one.Load() != 1 || two.Load() != 3 {
 		t.Errorf("middlewares saw %d and %d calls, want 1 and 3", one.Load(), two.Load())
 	}
+}
+
+// A server written for the official library works behind the bridge as well.
+func TestBridgeToAForeignServer(t *testing.T) {
+	lib := mcp.NewServer(&mcp.Implementation{Name: "foreign", Version: "7"}, nil)
+	mcp.AddTool(lib, &mcp.Tool{Name: "add"}, func(_ context.Context, _ *mcp.CallToolRequest, in sumIn) (*mcp.CallToolResult, sumOut, error) {
+		return nil, sumOut{in.A + in.B}, nil
+	})
+	send := make(chan json.RawMessage, 1)
+	b := newBridge(t, mcpserver.FromLibrary(lib), &mcpbridge.Options{Send: sendTo(send), ToolTimeout: time.Minute})
+	if got := b.Timeout(); got != time.Minute {
+		t.Errorf("Timeout %v before the session", got)
+	}
+	for raw, want := range map[string]string{
+		`{"id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`:       `"serverInfo":{"name":"foreign","version":"7"}`,
+		`{"id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`: `"structuredContent":{"sum":3}`,
+		`{"id":2,"method":"tools/call","params":{"name":"subtract"}}`:                      `"code":-32601,"message":"Tool 'subtract' not found"`,
+		`{"id":3,"method":"tools/list"}`:                                                   `"name":"add"`,
+		`{"id":4,"method":"resources/list"}`:                                               `"code":-32601`,
+	} {
+		if got := handle(t, b, raw); !strings.Contains(got, want) {
+			t.Errorf("%s\ngot  %s\nwant %s", raw, got, want)
+		}
+	}
+	if got := b.Timeout(); got != time.Minute {
+		t.Errorf("Timeout %v", got)
+	}
+	lib.RemoveTools("add")
+	if got := string(<-send); !strings.Contains(got, `"method":"notifications/tools/list_changed"`) {
+		t.Errorf("sent %s", got)
+	}
+}
+
+// A server whose session does not open costs each request an error, and is tried again.
+func TestSessionThatDoesNotOpen(t *testing.T) {
+	p := &failing{Provider: bare(t, nil), failures: 2}
+	b := newBridge(t, p, nil)
+	const ping = `{"id":1,"method":"ping"}`
+	for range 2 {
+		if got := handle(t, b, ping); !strings.Contains(got, `"code":-32603`) || !strings.Contains(got, "not today") {
+			t.Errorf("got %s", got)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if got := handle(t, b, ping); !strings.Contains(got, `"result":{}`) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+	wg.Wait()
+	if n := p.opened.Load(); n != 3 {
+		t.Errorf("opened %d times, want 3", n)
+	}
+}
+
+type failing struct {
+	mcpserver.Provider
+	failures int32
+	opened   atomic.Int32
+}
+
+func (f *failing) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	if f.opened.Add(1) <= f.failures {
+		return nil, errors.New("not today")
+	}
+	return f.Provider.OpenSession(ctx, o)
 }
