@@ -61,12 +61,11 @@ func newFace(s *Server) *face {
 	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session)}
 	caps := s.Capabilities()
 	opts := &mcp.ServerOptions{
-		Instructions:       s.Instructions(),
-		Logger:             slog.New(quiet{s.logger.Handler()}),
-		Capabilities:       &mcp.ServerCapabilities{Logging: caps.Logging},
-		HasTools:           true,
-		HasResources:       caps.Resources != nil,
-		HasPrompts:         caps.Prompts != nil,
+		Instructions: s.Instructions(),
+		Logger:       slog.New(quiet{s.logger.Handler()}),
+		Capabilities: &mcp.ServerCapabilities{
+			Logging: caps.Logging, Tools: caps.Tools, Resources: caps.Resources, Prompts: caps.Prompts,
+		},
 		SubscribeHandler:   f.subscribe,
 		UnsubscribeHandler: f.unsubscribe,
 	}

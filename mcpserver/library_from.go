@@ -64,18 +64,20 @@ func (l *LibraryServer) guard(next mcp.MethodHandler) mcp.MethodHandler {
 
 // Info describes the server.
 func (l *LibraryServer) Info() *mcp.Implementation {
-	if info := l.read().ServerInfo; info != nil {
+	if info := l.read(noContext{}).ServerInfo; info != nil {
 		return info
 	}
 	return &mcp.Implementation{}
 }
 
 // Instructions is the server's advice to the model.
-func (l *LibraryServer) Instructions() string { return l.read().Instructions }
+func (l *LibraryServer) Instructions() string { return l.read(noContext{}).Instructions }
 
 // Capabilities is what the server offers.
-func (l *LibraryServer) Capabilities() *mcp.ServerCapabilities {
-	offered := l.read().Capabilities
+func (l *LibraryServer) Capabilities() *mcp.ServerCapabilities { return l.capabilities(noContext{}) }
+
+func (l *LibraryServer) capabilities(ctx context.Context) *mcp.ServerCapabilities {
+	offered := l.read(ctx).Capabilities
 	if offered == nil {
 		return &mcp.ServerCapabilities{}
 	}
@@ -85,14 +87,14 @@ func (l *LibraryServer) Capabilities() *mcp.ServerCapabilities {
 
 // read is what the server says of itself in a handshake: the library has no
 // other way to ask. It is asked again once a session heard of a change.
-func (l *LibraryServer) read() *mcp.InitializeResult {
+func (l *LibraryServer) read(ctx context.Context) *mcp.InitializeResult {
 	l.mu.Lock()
 	about, stale := l.about, l.stale
 	l.mu.Unlock()
 	if about != nil && !stale {
 		return about
 	}
-	session, err := l.OpenSession(noContext{}, nil)
+	session, err := l.OpenSession(ctx, nil)
 	if err != nil {
 		l.log.Error("handshake with a library server", "error", err)
 		return &mcp.InitializeResult{}
@@ -152,9 +154,8 @@ func (l *LibraryServer) OpenSession(ctx context.Context, o *SessionOptions) (Ser
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("handshake with the library server: %w", err), s.Close())
 	}
-	s.about = s.client.InitializeResult()
 	l.mu.Lock()
-	l.about, l.stale = s.about, false
+	l.about, l.stale = s.client.InitializeResult(), false
 	l.mu.Unlock()
 	return s, nil
 }
@@ -166,7 +167,6 @@ type librarySession struct {
 	conn   *memConn
 	served *mcp.ServerSession
 	client *mcp.ClientSession
-	about  *mcp.InitializeResult
 	limit  time.Duration // of calls
 
 	closing sync.Once
@@ -292,7 +292,7 @@ func pages[R any](next func(cursor string) (page []R, following string, err erro
 }
 
 func (s *librarySession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
-	if s.about.Capabilities.Tools == nil && s.owner.Capabilities().Tools == nil {
+	if s.owner.capabilities(ctx).Tools == nil {
 		return nil, nil
 	}
 	return pages(func(cursor string) ([]*mcp.Tool, string, error) {

@@ -69,7 +69,7 @@ func metaOf(c Call) mcp.Meta {
 }
 
 func (s *librarySession) ListResources(ctx context.Context) ([]*mcp.Resource, error) {
-	if !s.offersResources() {
+	if s.owner.capabilities(ctx).Resources == nil {
 		return nil, nil
 	}
 	return pages(func(cursor string) ([]*mcp.Resource, string, error) {
@@ -83,7 +83,7 @@ func (s *librarySession) ListResources(ctx context.Context) ([]*mcp.Resource, er
 }
 
 func (s *librarySession) ListResourceTemplates(ctx context.Context) ([]*mcp.ResourceTemplate, error) {
-	if !s.offersResources() {
+	if s.owner.capabilities(ctx).Resources == nil {
 		return nil, nil
 	}
 	return pages(func(cursor string) ([]*mcp.ResourceTemplate, string, error) {
@@ -97,7 +97,7 @@ func (s *librarySession) ListResourceTemplates(ctx context.Context) ([]*mcp.Reso
 }
 
 func (s *librarySession) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
-	if s.about.Capabilities.Prompts == nil && s.owner.Capabilities().Prompts == nil {
+	if s.owner.capabilities(ctx).Prompts == nil {
 		return nil, nil
 	}
 	return pages(func(cursor string) ([]*mcp.Prompt, string, error) {
@@ -108,10 +108,6 @@ func (s *librarySession) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error)
 		})
 		return page.Prompts, page.NextCursor, err
 	})
-}
-
-func (s *librarySession) offersResources() bool {
-	return s.about.Capabilities.Resources != nil || s.owner.Capabilities().Resources != nil
 }
 
 // decode makes one request and decodes its result.

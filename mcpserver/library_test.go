@@ -36,11 +36,13 @@ func connect(t *testing.T, lib *mcp.Server, version string, o *mcp.ClientOptions
 }
 
 // The same server, as one of the official library: same name and version, tools,
-// resources and prompts, now and later. R06 R07
+// resources and prompts, now and later.
+//
+// R06 R07
 func TestLibraryIsTheSameServer(t *testing.T) {
 	s := served(t)
 	defer s.Close()
-	if s.Library() != s.Library() {
+	if first := s.Library(); first != s.Library() {
 		t.Error("two calls, two servers")
 	}
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {

@@ -105,11 +105,15 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 		return info, http.StatusBadRequest, errors.New("the body could not be read")
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	msgs, batch, err := rpcmsg.Parse(body)
-	if err != nil || batch || len(msgs) != 1 {
-		return info, 0, nil // the library says what is wrong with it
+	// Of what is no message, and of batches, the library says what is wrong.
+	if msgs, batch, err := rpcmsg.Parse(body); err == nil && !batch {
+		info.look(req, msgs[0])
 	}
-	m := msgs[0]
+	return info, 0, nil
+}
+
+// look finds out what a POST is.
+func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
 	if m.ID != nil {
 		req.Header.Set(requestIDHeader, string(m.ID))
 	}
@@ -117,7 +121,6 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 	info.modern = info.modern || !hasSession && metaVersion(m) >= firstModern
 	info.opens = !info.modern && !hasSession && m.Method == "initialize"
 	info.stands = m.Method == "subscriptions/listen"
-	return info, 0, nil
 }
 
 // metaVersion is the protocol version in the _meta of a request, "" if it has none.

@@ -261,7 +261,9 @@ func TestHTTPAsksForTokens(t *testing.T) {
 	}
 }
 
-// In 2026-07-28 an annotated argument must stand in its header too. T13 T24
+// In 2026-07-28 an annotated argument must stand in its header too.
+//
+// T13 T24
 func TestHTTPChecksParamHeaders(t *testing.T) {
 	s := served(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)

@@ -51,10 +51,13 @@ func ServeStdio(ctx context.Context, s *Server, o *StdioOptions) error {
 		return err
 	}
 	go conn.readLines() // ends with the input, or with conn
-	ended := make(chan error, 1)
-	go func() { ended <- session.Wait() }() // ends with the session
+	ended := make(chan struct{})
+	go func() { // ends with the session
+		defer close(ended)
+		err = session.Wait()
+	}()
 	select {
-	case err := <-ended:
+	case <-ended:
 		_ = conn.Close()
 		f.close()
 		waitFor(closeGrace, f.wg.Wait)

@@ -192,18 +192,16 @@ func (c *stdioConn) take(line jsonl.Line) error {
 	case len(msgs) == 0:
 		return c.refuse(nil, rpcmsg.InvalidRequest("an empty batch"))
 	}
-	var batch *stdioBatch
-	if isBatch {
-		batch = new(stdioBatch)
-		c.addTo(batch, 1) // so that it stays open until all of it has been read
-		defer c.addTo(batch, -1)
+	if !isBatch {
+		return c.takeMessage(msgs[0], nil)
 	}
+	batch := &stdioBatch{open: 1} // so that it stays open until all of it has been read
 	for _, m := range msgs {
 		if err := c.takeMessage(m, batch); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.addTo(batch, -1)
 }
 
 // head is the beginning of a line, for the log.
