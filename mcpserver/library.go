@@ -55,10 +55,11 @@ type face struct {
 	mu       sync.Mutex // guards the rest
 	closed   bool
 	sessions map[*mcp.ServerSession]*Session
+	requests map[*Session]bool // sessions of one request each
 }
 
 func newFace(s *Server) *face {
-	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session)}
+	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]bool)}
 	caps := s.Capabilities()
 	opts := &mcp.ServerOptions{
 		Instructions: s.Instructions(),
@@ -117,7 +118,8 @@ func (f *face) session(ss *mcp.ServerSession, modern bool) (session *Session, re
 	}
 	session = f.server.NewSession(f.sessionOptions(ss))
 	if modern {
-		return session, func() { _ = session.Close() }, nil
+		f.requests[session] = true
+		return session, func() { f.release(session) }, nil
 	}
 	f.sessions[ss] = session
 	f.wg.Go(func() {
@@ -125,6 +127,13 @@ func (f *face) session(ss *mcp.ServerSession, modern bool) (session *Session, re
 		f.drop(ss)
 	})
 	return session, func() {}, nil
+}
+
+func (f *face) release(session *Session) {
+	f.mu.Lock()
+	delete(f.requests, session)
+	f.mu.Unlock()
+	session.begin() // its one call is over: nothing to wait for
 }
 
 func (f *face) drop(ss *mcp.ServerSession) {
@@ -186,7 +195,7 @@ func (f *face) close() {
 	f.follow.begin()
 	f.mu.Lock()
 	f.closed = true
-	sessions := slices.Collect(maps.Values(f.sessions))
+	sessions := slices.AppendSeq(slices.Collect(maps.Values(f.sessions)), maps.Keys(f.requests))
 	f.mu.Unlock()
 	for _, session := range sessions {
 		session.begin()

@@ -87,6 +87,7 @@ type HTTPHandler struct {
 
 	mu      sync.Mutex // guards the rest
 	closing bool
+	opening int           // sessions that are being opened
 	work    int           // requests in flight, standing streams aside
 	idle    chan struct{} // closed when work is 0; nil while nobody waits
 }
@@ -171,13 +172,16 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		h.modern.ServeHTTP(w, req)
 		return
 	}
-	if info.opens && h.full() {
+	if info.opens && !h.reserve() {
 		h.log.Warn("too many sessions", "limit", h.opts.MaxSessions)
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, fmt.Sprintf("the limit of %d sessions is reached", h.opts.MaxSessions), http.StatusServiceUnavailable)
 		return
 	}
 	h.legacy.ServeHTTP(w, req)
+	if info.opens {
+		h.unreserve() // it is open now, and counted as such
+	}
 }
 
 // Sessions returns how many sessions are open (protocol up to 2025-11-25).
@@ -191,9 +195,22 @@ func (h *HTTPHandler) Sessions() int {
 	return open
 }
 
-// full reports whether no further session may be opened.
-func (h *HTTPHandler) full() bool {
-	return h.opts.MaxSessions >= 0 && h.Sessions() >= h.opts.MaxSessions
+// reserve reports whether one more session may be opened, and counts it until
+// unreserve: the library counts a session only once its request is being served.
+func (h *HTTPHandler) reserve() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.opts.MaxSessions >= 0 && h.Sessions()+h.opening >= h.opts.MaxSessions {
+		return false
+	}
+	h.opening++
+	return true
+}
+
+func (h *HTTPHandler) unreserve() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opening--
 }
 
 func (h *HTTPHandler) begin(stands bool) bool {

@@ -365,7 +365,15 @@ func standing(t *testing.T, url, id string) io.Reader {
 // nothing included.
 func TestHTTPShutdownCancels(t *testing.T) {
 	s := served(t)
-	started, release := make(chan struct{}), make(chan struct{})
+	started, waiting, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.RemoveTool("wait")
+	if err := s.AddTool(&mcpserver.Tool{Name: "wait"}, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+		close(waiting)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.AddTool(&mcpserver.Tool{Name: "deaf"}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
 		close(started)
 		<-release
@@ -380,17 +388,19 @@ func TestHTTPShutdownCancels(t *testing.T) {
 		answered <- post(t, url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deaf"}}`, "Mcp-Session-Id", id)
 	}()
 	go func() {
-		answered <- post(t, url, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait"}}`, "Mcp-Session-Id", id)
+		answered <- post(t, url, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "wait")
 	}()
 	<-started
+	<-waiting
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := h.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Shutdown: %v, want context.Canceled", err)
 	}
 	for range 2 {
-		if r := <-answered; strings.Contains(r.body, "too late") {
-			t.Errorf("got %d %s", r.status, r.body)
+		if r := <-answered; !strings.Contains(r.body, "-32000") {
+			t.Errorf("got %d %s, want the error of a closed server", r.status, r.body)
 		}
 	}
 	close(release)
