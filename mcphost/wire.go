@@ -203,7 +203,9 @@ func (w *wire) request(ctx context.Context, out *outgoing) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		w.take(out.id)
+		if scope == nil || !scope.sent.Load() {
+			w.take(out.id)
+		} // else it stays, so that its cancellation goes out: see mayCancel
 		return ctx.Err()
 	}
 	w.fail(out.id, err)
