@@ -42,7 +42,7 @@ var rooms = []room{
 	// What the host is made of. None of these knows another.
 	{path: "permission", imports: []string{"internal/toolname"}},
 	{path: "toolschema", imports: []string{"internal/toolname", "internal/schemaguard"}},
-	{path: "toolsearch", planned: true},
+	{path: "toolsearch"},
 	{path: "mcpauth"},
 
 	{
