@@ -48,7 +48,7 @@ func headerParams(schema json.RawMessage) (params []HeaderParam, ignored []strin
 	if !json.Valid(schema) {
 		return nil, nil, errors.New("the schema is not valid JSON")
 	}
-	if !bytes.Contains(schema, []byte("mcp-header")) { // the x may be written as an escape
+	if !bytes.Contains(schema, []byte(headerKeyword)) && !bytes.Contains(schema, []byte(`\u`)) {
 		return nil, nil, nil
 	}
 	root, err := parseTree(json.NewDecoder(bytes.NewReader(schema)))
