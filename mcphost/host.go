@@ -293,9 +293,3 @@ func (h *Host) Close() error {
 	h.client.CloseIdleConnections()
 	return nil
 }
-
-// WaitFirstTurn waits as long as the first turn of a run should, see [WaitInput].
-// It returns a *[NotReadyError] when a required server is not connected then.
-func (h *Host) WaitFirstTurn(ctx context.Context, in WaitInput) error {
-	return h.Ready(ctx)
-}

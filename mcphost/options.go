@@ -147,10 +147,21 @@ func (o *Options) envMillis(key string, unset time.Duration) time.Duration {
 	if !ok || v == "" {
 		return unset
 	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n <= 0 || n > int64(24*365*time.Hour/time.Millisecond) {
-		o.Logger.Warn("environment variable ignored: not a number of milliseconds", "name", key)
+	d := o.parseMillis(key, v)
+	if d == nil || *d == 0 {
 		return unset
 	}
-	return time.Duration(n) * time.Millisecond
+	return *d
+}
+
+// parseMillis reads a number of milliseconds, zero included; nil if it is none.
+func (o *Options) parseMillis(key, v string) *time.Duration {
+	const most = int64(365 * 24 * time.Hour / time.Millisecond)
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 || n > most {
+		o.Logger.Warn("environment variable ignored: not a number of milliseconds", "name", key)
+		return nil
+	}
+	d := time.Duration(n) * time.Millisecond
+	return &d
 }

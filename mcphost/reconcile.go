@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"unsafe"
 )
 
 // A plan says how to get from the servers that run to those that are wanted.
@@ -55,8 +56,10 @@ func sameButFunc(a, b HTTP) bool {
 	return sameClient && reflect.DeepEqual(a, b)
 }
 
+// sameFunc compares function values, not their code: two closures may share
+// that and still differ in what they hold.
 func sameFunc(a, b HeadersFunc) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
 // samePointer compares providers without walking through them.

@@ -1,33 +1,300 @@
 package mcphost
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+)
 
 // WaitOptions are the typed forms of the environment variables that rule how
 // long the first turn waits. A nil field leaves the variable its say.
 type WaitOptions struct {
-	// StartupWait is CLAUDE_CODE_MCP_STARTUP_WAIT_MS.
+	// StartupWait is CLAUDE_CODE_MCP_STARTUP_WAIT_MS: the wait for servers of
+	// settings files, and for those given in code in place of the limit for
+	// connecting. Zero means not to wait.
 	StartupWait *time.Duration
-	// Blocking is the negation of MCP_CONNECTION_NONBLOCKING.
+	// Blocking is MCP_CONNECTION_NONBLOCKING=0: the start waits for all servers.
 	Blocking *bool
-	// BatchTimeout is MCP_CONNECT_TIMEOUT_MS.
+	// BatchTimeout is MCP_CONNECT_TIMEOUT_MS: the limit of that wait, and of the
+	// one for servers that are always loaded. The variable's default is 5 s.
 	BatchTimeout *time.Duration
 }
 
 // WaitInput is what the wait for the first turn depends on beside the host's
 // own options and servers.
 type WaitInput struct {
-	// Named are the tool names and rules of the allowed tools: a server is
-	// named by an exact tool name or by mcp__SERVER__*.
+	// Named are the rules of the allowed tools: a server is named by the exact
+	// full name of a tool of it, or by mcp__SERVER__*.
 	Named []string
 	// HookServers are the servers that mcp_tool hooks name.
 	HookServers []string
 	// PermissionPromptTool is the full name of the tool that is asked for
 	// permission; empty without one.
 	PermissionPromptTool string
-	// ToolSearchOff reports that tools are not deferred: the model lacks tool
-	// search, or ToolSearch is excluded. ENABLE_TOOL_SEARCH has its say beside it.
+	// ToolSearchOff reports that tools are not deferred, because the model lacks
+	// tool search or ToolSearch is excluded. ENABLE_TOOL_SEARCH has its say beside it.
 	ToolSearchOff bool
-	// BaseURL is that of the model's API; empty means the environment's
-	// ANTHROPIC_BASE_URL.
+	// BaseURL is that of the model's API; empty means ANTHROPIC_BASE_URL.
 	BaseURL string
+}
+
+const (
+	// shortWait is the first turn's wait for servers of settings files, and the
+	// least that a named server gets.
+	shortWait = 2 * time.Second
+	// defaultBatch is the limit of waits at the start.
+	defaultBatch = 5 * time.Second
+	// settleSlack is what a wait as long as the limit for connecting gets on top.
+	settleSlack = 100 * time.Millisecond
+)
+
+// A waitServer is what the wait for one server depends on.
+type waitServer struct {
+	name       string
+	inProcess  bool
+	inOptions  bool // given in code, not in a settings file or by a plugin
+	cached     bool // its tools are known, it connects on first use
+	alwaysLoad bool
+	disabled   bool
+	timeout    time.Duration // of one attempt to connect
+}
+
+// waitRules is what all waits depend on.
+type waitRules struct {
+	startup   *time.Duration // CLAUDE_CODE_MCP_STARTUP_WAIT_MS; nil when unset
+	blocking  bool           // MCP_CONNECTION_NONBLOCKING=0
+	batch     time.Duration  // MCP_CONNECT_TIMEOUT_MS
+	gateway   bool           // the model's API is elsewhere, and ENABLE_TOOL_SEARCH is unset
+	searchOff bool
+	named     func(server string) bool
+	prompts   func(server string) bool // has the permission prompt tool
+}
+
+// A serverWait is how long to wait for one server until it has left pending: at
+// the start, and then before the first turn.
+type serverWait struct{ start, turn time.Duration }
+
+// planWaits decides how long the first turn waits for each server. Servers that
+// are still pending afterwards go on connecting.
+func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
+	optionsConnect := slices.ContainsFunc(servers, func(s waitServer) bool {
+		return s.inOptions && !s.inProcess && !s.cached && !s.disabled
+	})
+	plan := make(map[string]serverWait, len(servers))
+	for _, s := range servers {
+		if s.cached && !r.prompts(s.name) || s.disabled {
+			continue // its tools are there, or will never be
+		}
+		var w serverWait
+		if r.blocking || s.alwaysLoad {
+			w.start = r.batch
+		}
+		switch {
+		case r.prompts(s.name), s.inProcess:
+			w.turn = s.timeout
+		case s.inOptions:
+			w.turn = s.timeout
+			if r.startup != nil {
+				w.turn = *r.startup
+			}
+		default:
+			w.turn = settingsWait(s, r, optionsConnect)
+		}
+		if r.startup != nil && r.named(s.name) {
+			w.turn = max(w.turn, shortWait)
+		}
+		if w != (serverWait{}) {
+			plan[s.name] = w
+		}
+	}
+	return plan
+}
+
+// settingsWait is the first turn's wait for a server of a settings file or a plugin.
+func settingsWait(s waitServer, r waitRules, optionsConnect bool) time.Duration {
+	switch {
+	case r.startup != nil:
+		return *r.startup
+	case optionsConnect:
+		return s.timeout
+	case r.gateway, r.searchOff, s.alwaysLoad, r.named(s.name):
+		return shortWait
+	}
+	return 0
+}
+
+// waitRules gathers the rules from the options, the environment and the input.
+func (o *Options) waitRules(in WaitInput) waitRules {
+	r := waitRules{startup: o.Wait.StartupWait, batch: defaultBatch}
+	if v, ok := o.lookupEnv("CLAUDE_CODE_MCP_STARTUP_WAIT_MS"); ok && r.startup == nil {
+		r.startup = o.parseMillis("CLAUDE_CODE_MCP_STARTUP_WAIT_MS", v)
+	}
+	if v, _ := o.lookupEnv("MCP_CONNECTION_NONBLOCKING"); isOff(v) {
+		r.blocking = true
+	}
+	if o.Wait.Blocking != nil {
+		r.blocking = *o.Wait.Blocking
+	}
+	r.batch = o.envMillis("MCP_CONNECT_TIMEOUT_MS", defaultBatch)
+	if o.Wait.BatchTimeout != nil {
+		r.batch = *o.Wait.BatchTimeout
+	}
+	search, set := o.lookupEnv("ENABLE_TOOL_SEARCH")
+	set = set && search != ""
+	r.searchOff = in.ToolSearchOff || searchIsOff(search)
+	base := in.BaseURL
+	if base == "" {
+		base, _ = o.lookupEnv("ANTHROPIC_BASE_URL") // empty when unset
+	}
+	r.gateway = !set && isGateway(base)
+	r.named = func(server string) bool { return slices.Contains(in.HookServers, server) || isNamed(server, in.Named) }
+	r.prompts = func(server string) bool {
+		return in.PermissionPromptTool != "" && belongsTo(in.PermissionPromptTool, server)
+	}
+	return r
+}
+
+func isOff(v string) bool { return v == "0" || strings.EqualFold(v, "false") }
+
+// searchIsOff reads ENABLE_TOOL_SEARCH.
+func searchIsOff(v string) bool { return isOff(v) || v == "auto:100" }
+
+// isGateway reports whether a base URL is any host but the API's own.
+func isGateway(base string) bool {
+	if base == "" {
+		return false
+	}
+	u, err := url.Parse(base)
+	return err != nil || !strings.EqualFold(u.Hostname(), "api.anthropic.com")
+}
+
+// isNamed reports whether a rule names a server: by the exact name of a tool of
+// it, or by all of its tools.
+func isNamed(server string, rules []string) bool {
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		if !belongsTo(rule, server) {
+			return false
+		}
+		rest := strings.TrimPrefix(rule, toolname.Server(server)+toolname.Separator)
+		return rest == "*" || !strings.ContainsAny(rest, "*(")
+	})
+}
+
+// belongsTo reports whether a full name or rule can be of a server's tool. A name is
+// never split: the server's part is compared.
+func belongsTo(full, server string) bool {
+	rest, ok := strings.CutPrefix(full, toolname.Server(server)+toolname.Separator)
+	return ok && rest != ""
+}
+
+// WaitFirstTurn waits as long as the first turn of a run should, counted from
+// now. It waits until each server that the rules name has left pending, or its
+// time is over; those then still pending go on connecting in the background.
+//
+//   - In-process servers, and the server of the permission prompt tool: the
+//     limit for connecting.
+//   - Other servers given in code: the limit for connecting, or
+//     CLAUDE_CODE_MCP_STARTUP_WAIT_MS.
+//   - Servers whose tools are in the discovery cache: not at all.
+//   - Servers of settings files: CLAUDE_CODE_MCP_STARTUP_WAIT_MS; else the limit
+//     for connecting, if a server given in code connects over stdio, HTTP or SSE;
+//     else 2 s behind a gateway or without tool search; else 2 s for those that
+//     are named or always loaded.
+//   - A named server gets 2 s at least.
+//   - Before all that the start waits for servers that are always loaded, and
+//     with MCP_CONNECTION_NONBLOCKING=0 for all, up to MCP_CONNECT_TIMEOUT_MS (5 s).
+//   - A required server is waited for up to its limit for connecting.
+//
+// The error is a *[NotReadyError] when a required server is not connected then,
+// ctx's error or [ErrClosed]. A host that is ready already is not waited for.
+func (h *Host) WaitFirstTurn(ctx context.Context, in WaitInput) error {
+	conns, err := h.named(nil)
+	if err != nil {
+		return err
+	}
+	servers := make([]waitServer, 0, len(conns))
+	for _, c := range conns {
+		servers = append(servers, c.forWait())
+	}
+	plan := planWaits(servers, h.opts.waitRules(in))
+	for i, s := range servers {
+		if conns[i].cfg.common().Required && !s.disabled {
+			w := plan[s.name]
+			w.turn = max(w.turn, s.timeout)
+			plan[s.name] = w
+		}
+	}
+	if err := awaitPlan(ctx, conns, plan, func(w serverWait) time.Duration { return w.start }); err != nil {
+		return err
+	}
+	if err := awaitPlan(ctx, conns, plan, func(w serverWait) time.Duration { return w.turn }); err != nil {
+		return err
+	}
+	if isClosed(h.done) {
+		return ErrClosed
+	}
+	return h.checkRequired(conns)
+}
+
+func (c *conn) forWait() waitServer {
+	common := c.cfg.common()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return waitServer{
+		name:       c.name,
+		inProcess:  c.cfg.transport() == TransportSDK,
+		inOptions:  common.Source == "" || common.Source == "sdk",
+		cached:     c.state.phase == phaseLazy,
+		alwaysLoad: common.AlwaysLoad,
+		disabled:   c.state.phase == phaseDisabled,
+		timeout:    c.dialer.limits.connect,
+	}
+}
+
+// awaitPlan waits for all servers at once, each for its own time.
+func awaitPlan(ctx context.Context, conns []*conn, plan map[string]serverWait, of func(serverWait) time.Duration) error {
+	began := time.Now()
+	for _, c := range conns { // one after the other: the time counts from the beginning for all
+		wait := of(plan[c.name])
+		left := wait - time.Since(began)
+		if left <= 0 {
+			continue
+		}
+		if wait >= c.dialer.limits.connect {
+			left += settleSlack // so that an attempt that ends just then is told of as failed
+		}
+		waitCtx, cancel := context.WithTimeout(ctx, left)
+		err := c.settle(waitCtx)
+		cancel()
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// checkRequired reports the required servers that cannot be used. One that
+// connects on first use can.
+func (h *Host) checkRequired(conns []*conn) error {
+	cat := h.current()
+	var missing []ServerStatus
+	for _, c := range conns {
+		if !c.cfg.common().Required {
+			continue
+		}
+		c.mu.Lock()
+		ok := c.state.phase == phaseReady || c.state.phase == phaseLazy
+		c.mu.Unlock()
+		if !ok {
+			missing = append(missing, c.status(cat))
+		}
+	}
+	if len(missing) > 0 {
+		return &NotReadyError{Servers: missing}
+	}
+	return nil
 }
