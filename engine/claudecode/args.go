@@ -1,0 +1,193 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// args is the CLI's command line. It is pure, and holds nothing secret: what is goes over stdin.
+// Flags are --flag=value in one word, so that a value may begin with a dash.
+func args(e *Options, o *agent.Options) []string {
+	a := []string{"--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize"}
+	add := func(flag, value string) {
+		if value != "" {
+			a = append(a, "--"+flag+"="+value)
+		}
+	}
+	add("session-id", o.SessionID)
+	add("model", o.Model)
+	add("fallback-model", o.FallbackModel)
+	if o.MaxTurns > 0 {
+		add("max-turns", strconv.Itoa(o.MaxTurns))
+	}
+	if o.MaxBudgetUSD > 0 {
+		add("max-budget-usd", strconv.FormatFloat(o.MaxBudgetUSD, 'f', -1, 64))
+	}
+	add("effort", o.Effort)
+	a = append(a, thinkingArgs(o.Thinking)...)
+	add("permission-mode", string(o.PermissionMode))
+	if o.PermissionMode == permission.ModeBypassPermissions {
+		a = append(a, "--allow-dangerously-skip-permissions")
+	}
+	add("allowedTools", strings.Join(o.AllowedTools, ","))
+	add("disallowedTools", strings.Join(o.DisallowedTools, ","))
+	switch {
+	case o.CanUseTool != nil:
+		add("permission-prompt-tool", "stdio")
+	default:
+		add("permission-prompt-tool", o.PermissionPromptTool)
+	}
+	add("settings", settings(o))
+	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(e.SettingSources, ","))
+	if !e.InheritMCPServers {
+		a = append(a, "--strict-mcp-config")
+	}
+	if o.IncludePartialMessages {
+		a = append(a, "--include-partial-messages")
+	}
+	add("json-schema", string(o.OutputSchema))
+	return append(a, e.ExtraArgs...)
+}
+
+func thinkingArgs(t *agent.Thinking) []string {
+	if t == nil {
+		return nil
+	}
+	a := []string{"--thinking=" + t.Type}
+	if t.Type == "enabled" {
+		a = []string{"--max-thinking-tokens=" + strconv.Itoa(t.BudgetTokens)}
+	}
+	if t.Display != "" {
+		a = append(a, "--thinking-display="+t.Display)
+	}
+	return a
+}
+
+// settings carries what no flag does.
+func settings(o *agent.Options) string {
+	if len(o.AskTools) == 0 {
+		return ""
+	}
+	var s struct {
+		Permissions struct {
+			Ask []string `json:"ask"`
+		} `json:"permissions"`
+	}
+	s.Permissions.Ask = o.AskTools
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "" // strings always marshal
+	}
+	return string(data)
+}
+
+// nesting are variables that tell a CLI that it runs inside of another one.
+var nesting = []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "NODE_OPTIONS", "DEBUG"}
+
+// environ is this process's environment with over laid over it and without the traces of a CLI
+// that this program may have been started by.
+func environ(over map[string]string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, replaced := over[name]
+		return replaced || slices.Contains(nesting, name)
+	})
+	names := make([]string, 0, len(over))
+	for name := range over {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		env = append(env, name+"="+over[name])
+	}
+	return env
+}
+
+// childEnv is the CLI's environment.
+func childEnv(o *agent.Options) []string {
+	env := environ(o.Env)
+	set := func(name, value string) {
+		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			env = append(env, name+"="+value)
+		}
+	}
+	set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
+	// The state "idle" is the real end of work, and only sent to those who ask for it.
+	set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+	if o.MaxTokens > 0 {
+		set("CLAUDE_CODE_MAX_OUTPUT_TOKENS", strconv.Itoa(o.MaxTokens))
+	}
+	return env
+}
+
+// unsupported names the options that this engine cannot honour.
+func unsupported(o *agent.Options) []string {
+	var fields []string
+	no := func(is bool, field string) {
+		if is {
+			fields = append(fields, field)
+		}
+	}
+	no(o.Host != nil, "Host")
+	no(o.Stderr != nil, "Stderr") // the CLI keeps its servers' output to itself
+	no(o.MaxToolConcurrency != agent.DefaultMaxToolConcurrency, "MaxToolConcurrency")
+	if h := o.Hooks; h != nil {
+		no(len(h.SessionStart) > 0, "Hooks.SessionStart") // registered callbacks do not fire
+		no(len(h.SessionEnd) > 0, "Hooks.SessionEnd")
+	}
+	for name, config := range o.MCPServers {
+		for _, f := range unsupportedServer(config) {
+			fields = append(fields, fmt.Sprintf("MCPServers[%q].%s", name, f))
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+func unsupportedServer(config mcphost.ServerConfig) []string {
+	var fields []string
+	no := func(is bool, field string) {
+		if is {
+			fields = append(fields, field)
+		}
+	}
+	common := func(c mcphost.Common) {
+		no(c.ConnectTimeout != 0, "ConnectTimeout") // MCP_TIMEOUT in Options.Env rules all of them
+		no(c.IdleTimeout != 0, "IdleTimeout")
+		no(len(c.ToolTimeouts) > 0, "ToolTimeouts")
+		no(c.Required, "Required")
+		no(c.Disabled, "Disabled")
+		no(c.MaxMessageBytes != 0, "MaxMessageBytes")
+		no(c.Roots != nil, "Roots")
+	}
+	remote := func(h mcphost.HTTP) {
+		no(h.HTTPClient != nil, "HTTPClient")
+		no(h.HeadersFunc != nil, "HeadersFunc")
+		no(h.Auth != nil, "Auth")
+		common(h.Common)
+	}
+	switch c := config.(type) {
+	case mcphost.Stdio:
+		no(c.CleanEnv, "CleanEnv")
+		no(c.Dir != "", "Dir")
+		common(c.Common)
+	case mcphost.HTTP:
+		remote(c)
+	case mcphost.SSE:
+		remote(mcphost.HTTP(c))
+	case mcphost.InProcessServer:
+		common(c.Common)
+	default:
+		no(true, fmt.Sprintf("(%T)", config))
+	}
+	return fields
+}

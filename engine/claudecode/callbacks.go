@@ -1,0 +1,219 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// verdict is a permission.PromptResult on the wire.
+type verdict struct {
+	Behavior    permission.Behavior `json:"behavior"`
+	Input       json.RawMessage     `json:"updatedInput,omitempty"`
+	Permissions []permission.Update `json:"updatedPermissions,omitempty"`
+	Message     string              `json:"message,omitempty"`
+	Interrupt   bool                `json:"interrupt,omitempty"`
+	ToolUseID   string              `json:"toolUseID,omitempty"`
+}
+
+func newVerdict(r *permission.PromptResult, toolUseID string) *verdict {
+	v := &verdict{
+		Behavior: r.Behavior, Input: r.UpdatedInput, Permissions: r.UpdatedPermissions,
+		Message: r.Message, Interrupt: r.Interrupt, ToolUseID: toolUseID,
+	}
+	if v.Behavior == permission.Deny && v.Message == "" {
+		v.Message = "The call was denied." // the CLI wants a text
+	}
+	return v
+}
+
+// contained calls f; a panic in it is an error, and its stack goes to the log.
+func contained[T any](s *session, what string, f func() (T, error)) (out T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Logger.Error("claude-code: panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s panicked", what)
+		}
+	}()
+	return f()
+}
+
+// canUseTool asks the program. An error, a panic and no verdict deny the call.
+func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any, error) {
+	var q struct {
+		ToolName  string          `json:"tool_name"`
+		ToolUseID string          `json:"tool_use_id"`
+		Input     json.RawMessage `json:"input"`
+		Server    struct {
+			Name   string `json:"name"`
+			Source string `json:"source"`
+		} `json:"mcp_server"`
+		Reason      string              `json:"decision_reason"`
+		Suggestions []permission.Update `json:"permission_suggestions"`
+	}
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, fmt.Errorf("reading can_use_tool: %w", err)
+	}
+	if s.opts.CanUseTool == nil {
+		return nil, errUnknownRequest
+	}
+	r := &agent.ToolRequest{
+		ToolName: q.ToolName, Server: q.Server.Name, Source: q.Server.Source, ToolUseID: q.ToolUseID,
+		Input: q.Input, Reason: q.Reason, Suggestions: q.Suggestions,
+	}
+	r.Tool, r.ReadOnly = s.servers.tool(ctx, q.Server.Name, q.ToolName)
+	got, err := contained(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
+	switch {
+	case err != nil:
+		got = agent.Deny(err.Error())
+	case got == nil:
+		got = agent.Deny("The program gave no verdict.")
+	}
+	return newVerdict(got, q.ToolUseID), nil
+}
+
+// A hookFunc decodes a hook's input, calls the hook, and returns its output on the wire.
+type hookFunc func(ctx context.Context, input json.RawMessage) (*hookReply, error)
+
+// hookMatcher announces the hooks of an event.
+type hookMatcher struct {
+	Matcher   *string  `json:"matcher"`
+	Callbacks []string `json:"hookCallbackIds"`
+	Timeout   float64  `json:"timeout,omitempty"` // seconds
+	OnFailure string   `json:"onFailure,omitempty"`
+}
+
+// hookReply is the CLI's form of what a hook says.
+type hookReply struct {
+	Continue      *bool          `json:"continue,omitempty"`
+	StopReason    string         `json:"stopReason,omitempty"`
+	SystemMessage string         `json:"systemMessage,omitempty"`
+	Decision      string         `json:"decision,omitempty"`
+	Reason        string         `json:"reason,omitempty"`
+	Specific      *hookSpecifics `json:"hookSpecificOutput,omitempty"`
+}
+
+type hookSpecifics struct {
+	Event              string              `json:"hookEventName"`
+	AdditionalContext  string              `json:"additionalContext,omitempty"`
+	PermissionDecision permission.Behavior `json:"permissionDecision,omitempty"`
+	PermissionReason   string              `json:"permissionDecisionReason,omitempty"`
+	UpdatedInput       json.RawMessage     `json:"updatedInput,omitempty"`
+	UpdatedOutput      agent.Content       `json:"updatedMCPToolOutput,omitempty"`
+	Decision           *verdict            `json:"decision,omitempty"`
+}
+
+// common is what every hook can say.
+func common(event string, o agent.HookOutput) *hookReply {
+	r := &hookReply{SystemMessage: o.SystemMessage, Specific: &hookSpecifics{Event: event, AdditionalContext: o.AdditionalContext}}
+	if o.Stop {
+		no := false
+		r.Continue, r.StopReason = &no, o.StopReason
+	}
+	return r
+}
+
+func block(r *hookReply, is bool, reason string) *hookReply {
+	if is {
+		r.Decision, r.Reason = "block", reason
+	}
+	return r
+}
+
+// registerHooks gives each hook an id and announces it.
+func (s *session) registerHooks() map[string][]hookMatcher {
+	h := s.opts.Hooks
+	if h == nil {
+		return nil
+	}
+	all := map[string][]hookMatcher{}
+	register(s, all, "PreToolUse", h.PreToolUse, func(o *agent.PreToolUseOutput) *hookReply {
+		r := common("PreToolUse", o.HookOutput)
+		r.Specific.PermissionDecision, r.Specific.PermissionReason, r.Specific.UpdatedInput = o.Decision, o.Reason, o.UpdatedInput
+		return r
+	})
+	register(s, all, "PostToolUse", h.PostToolUse, func(o *agent.PostToolUseOutput) *hookReply {
+		r := block(common("PostToolUse", o.HookOutput), o.Feedback != "", o.Feedback)
+		r.Specific.UpdatedOutput = o.UpdatedOutput
+		return r
+	})
+	plain := func(event string) func(*agent.HookOutput) *hookReply {
+		return func(o *agent.HookOutput) *hookReply { return common(event, *o) }
+	}
+	register(s, all, "PostToolUseFailure", h.PostToolUseFailure, plain("PostToolUseFailure"))
+	register(s, all, "PostToolBatch", h.PostToolBatch, plain("PostToolBatch"))
+	register(s, all, "PermissionRequest", h.PermissionRequest, func(o *agent.PermissionRequestOutput) *hookReply {
+		r := common("PermissionRequest", o.HookOutput)
+		if o.Verdict != nil {
+			r.Specific.Decision = newVerdict(o.Verdict, "")
+		}
+		return r
+	})
+	register(s, all, "UserPromptSubmit", h.UserPromptSubmit, func(o *agent.PromptOutput) *hookReply {
+		return block(common("UserPromptSubmit", o.HookOutput), o.Block, o.Reason)
+	})
+	register(s, all, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
+		return block(common("Stop", o.HookOutput), o.Block, o.Reason)
+	})
+	return all
+}
+
+func register[In, Out any](s *session, all map[string][]hookMatcher, event string, hooks []agent.Hook[In, Out], reply func(*Out) *hookReply) {
+	for i, h := range hooks {
+		id := fmt.Sprintf("%s-%d", event, i)
+		limit := h.Timeout
+		if limit == 0 {
+			limit = agent.DefaultHookTimeout
+		}
+		m := hookMatcher{Callbacks: []string{id}, Timeout: limit.Seconds(), OnFailure: "continue"}
+		if h.FailClosed {
+			m.OnFailure = "block"
+		}
+		if h.Matcher != "" && h.Matcher != "*" {
+			whole := "^(?:" + h.Matcher + ")$" // ours match the whole name, the CLI's a part of it
+			m.Matcher = &whole
+		}
+		all[event] = append(all[event], m)
+		s.hooks[id] = func(ctx context.Context, input json.RawMessage) (*hookReply, error) {
+			in := new(In)
+			if err := json.Unmarshal(input, in); err != nil {
+				return nil, fmt.Errorf("reading the input of %s: %w", event, err)
+			}
+			ctx, cancel := context.WithTimeoutCause(ctx, limit, errHookTimeout)
+			defer cancel()
+			out, err := contained(s, "hook "+event, func() (*Out, error) { return h.Func(ctx, in) })
+			if err != nil || out == nil {
+				return &hookReply{}, err
+			}
+			return reply(out), nil
+		}
+	}
+}
+
+var errHookTimeout = errors.New("the hook ran out of time")
+
+func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (any, error) {
+	var q struct {
+		ID    string          `json:"callback_id"`
+		Input json.RawMessage `json:"input"`
+	}
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, fmt.Errorf("reading hook_callback: %w", err)
+	}
+	hook := s.hooks[q.ID]
+	if hook == nil {
+		return nil, fmt.Errorf("no hook has the id %.60q", q.ID)
+	}
+	started := time.Now()
+	out, err := hook(ctx, q.Input)
+	if err != nil {
+		s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "id", q.ID, "after", time.Since(started), "error", err)
+	}
+	return out, err
+}

@@ -1,0 +1,384 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/subproc"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// closeGrace is how long the CLI has to end by itself.
+const closeGrace = time.Second
+
+// A ProcessError is a CLI that could not be started or ended without having said how the run went.
+type ProcessError struct {
+	Path string
+	Exit string // "exit status 1", "signal: killed"; empty if it never ran
+	// Stderr is the end of what it wrote there.
+	Stderr string
+	Err    error
+}
+
+// Error gives the exit and the last line of stderr.
+func (e *ProcessError) Error() string {
+	s := "claude-code: the CLI " + e.Path
+	switch {
+	case e.Exit != "":
+		s += " ended: " + e.Exit
+	case e.Err != nil:
+		s += " could not be started: " + e.Err.Error()
+	}
+	if tail := strings.TrimSpace(e.Stderr); tail != "" {
+		s += "\n" + tail
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
+// A session is one CLI process.
+type session struct {
+	engine  *Engine
+	opts    *agent.Options
+	path    string
+	proc    *subproc.Proc
+	ch      *channel
+	servers *servers
+	hooks   map[string]hookFunc
+
+	closing   chan struct{} // closed by the last input: stdin is let go of
+	endStdin  sync.Once
+	readers   sync.WaitGroup // the goroutine that reads, which ends all others
+	closeOnce sync.Once
+
+	mu       sync.Mutex // guards the rest
+	queue    []agent.Message
+	arrived  chan struct{} // holds a token when queue or over changed
+	over     error         // why nothing more will come; nil while it may
+	ended    bool          // no input will follow
+	waiting  map[string]bool
+	idle     bool
+	failed   bool // the last result was an error
+	results  int
+	closed   bool
+	unplaced int // inputs whose end only a result can tell
+}
+
+func newSession(e *Engine, o *agent.Options) *session {
+	return &session{
+		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), waiting: map[string]bool{}, idle: true,
+	}
+}
+
+// start starts the CLI and shakes hands.
+func (s *session) start(ctx context.Context, path string) error {
+	s.path = path
+	s.ch = newChannel(ctx)
+	s.ch.handle, s.ch.message = s.serve, s.hear
+	s.servers = newServers(s)
+	s.hooks = map[string]hookFunc{}
+	proc, err := subproc.Start(ctx, subproc.Options{
+		Command: path, Args: args(&s.engine.opts, s.opts), Env: childEnv(s.opts), Dir: s.opts.Dir,
+		Grace: closeGrace, OnStderr: s.engine.opts.Stderr,
+	})
+	if err != nil {
+		return &ProcessError{Path: path, Err: err}
+	}
+	s.proc = proc
+	s.ch.wg.Go(func() { s.ch.write(proc.Stdin, s.closing, func() { _ = proc.Stdin.Close() }) })
+	s.readers.Go(func() {
+		s.ch.read(proc.Stdout, s.noise)
+		s.gone()
+	})
+	hello, err := s.hello()
+	if err != nil {
+		return err
+	}
+	var welcome struct {
+		Version string `json:"claude_code_version"`
+	}
+	if err := s.ch.request(ctx, "initialize", hello, &welcome); err != nil {
+		return err
+	}
+	s.warnOfVersion(ctx, welcome.Version)
+	return nil
+}
+
+// hello is the initialize request.
+func (s *session) hello() (any, error) {
+	system := []string{strings.Trim(s.opts.SystemPrompt+"\n\n"+s.opts.AppendSystemPrompt, "\n")}
+	external, err := s.servers.external(s.opts.MCPServers)
+	if err != nil {
+		return nil, err
+	}
+	names, configs := s.servers.attach(s.opts.MCPServers)
+	return struct {
+		Hooks        map[string][]hookMatcher   `json:"hooks,omitempty"`
+		SDKServers   []string                   `json:"sdkMcpServers,omitempty"`
+		SDKConfigs   map[string]sdkServer       `json:"sdkMcpServerConfigs,omitempty"`
+		MCPServers   map[string]json.RawMessage `json:"mcpServers,omitempty"`
+		SystemPrompt []string                   `json:"systemPrompt"`
+		JSONSchema   json.RawMessage            `json:"jsonSchema,omitempty"`
+	}{
+		Hooks: s.registerHooks(), SDKServers: names, SDKConfigs: configs, MCPServers: external,
+		SystemPrompt: system, JSONSchema: s.opts.OutputSchema,
+	}, nil
+}
+
+// serve answers the CLI's requests.
+func (s *session) serve(ctx context.Context, subtype string, request json.RawMessage) (any, error) {
+	switch subtype {
+	case "mcp_message":
+		return s.servers.message(ctx, request)
+	case "can_use_tool":
+		return s.canUseTool(ctx, request)
+	case "hook_callback":
+		return s.hookCallback(ctx, request)
+	case "elicitation":
+		return map[string]string{"action": "decline"}, nil
+	case "request_user_dialog":
+		return nil, errUnanswered
+	}
+	return nil, fmt.Errorf("%w: %.60q", errUnknownRequest, subtype)
+}
+
+func (s *session) noise(line []byte) {
+	s.opts.Logger.Debug("claude-code: a line that is no message", "line", fmt.Sprintf("%.200q", line))
+}
+
+// hear takes a message for the program.
+func (s *session) hear(kind string, line json.RawMessage) {
+	m, err := agent.DecodeMessage(line)
+	if err != nil {
+		s.noise(line)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.follow(kind, m) {
+		s.queue = append(s.queue, m)
+		s.wake()
+	}
+	s.maybeLetGo()
+}
+
+// follow keeps track of where the run is. It reports whether the program gets
+// the message: what the CLI says only because we asked for it stays here.
+func (s *session) follow(kind string, m agent.Message) bool {
+	switch m := m.(type) {
+	case *agent.SystemInit:
+		m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
+		s.idle = false
+	case *agent.Result:
+		s.results++
+		s.failed = m.Err() != nil
+		for _, id := range m.UserMessageUUIDs {
+			delete(s.waiting, id)
+		}
+	case *agent.System:
+		if m.Subtype != "session_state_changed" {
+			return true
+		}
+		var state struct {
+			State    string `json:"state"`
+			HostOnly bool   `json:"sdk_host_only"`
+		}
+		if json.Unmarshal(m.Raw, &state) == nil {
+			s.idle = state.State == "idle"
+			return !state.HostOnly
+		}
+	case *agent.Unknown:
+		if kind == "command_lifecycle" {
+			var l struct {
+				UUID  string `json:"command_uuid"`
+				State string `json:"state"`
+			}
+			if json.Unmarshal(m.Raw, &l) == nil && (l.State == "completed" || l.State == "cancelled") {
+				delete(s.waiting, l.UUID)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// maybeLetGo closes stdin when the run has really ended: every input is
+// answered and the CLI says that it is idle, background agents included.
+// Closing it at the first result would break the calls of those.
+func (s *session) maybeLetGo() {
+	if s.ended && s.idle && len(s.waiting) == 0 {
+		s.endStdin.Do(func() { close(s.closing) })
+	}
+}
+
+func (s *session) wake() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// gone runs when the CLI's output has ended: everything that waits ends with it.
+func (s *session) gone() {
+	select {
+	case <-s.proc.Exited():
+	case <-time.After(closeGrace):
+	}
+	s.proc.AwaitExit(s.ch.ctx, closeGrace)
+	var end error = &ProcessError{Path: s.path, Stderr: s.proc.Stderr(), Exit: "its output ended"}
+	select {
+	case <-s.proc.Exited():
+		end = &ProcessError{Path: s.path, Exit: s.proc.Exit().String(), Stderr: s.proc.Stderr()}
+	default:
+	}
+	s.ch.cancel(end)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended && len(s.waiting) == 0 && (s.results > 0 || s.unplaced == 0) {
+		end = io.EOF
+	}
+	if s.over == nil {
+		s.over = end
+	}
+	s.wake()
+}
+
+func (s *session) Send(ctx context.Context, in *agent.Input) error {
+	line := struct {
+		Type    string `json:"type"`
+		UUID    string `json:"uuid"`
+		Message struct {
+			Role    string        `json:"role"`
+			Content agent.Content `json:"content"`
+		} `json:"message"`
+		Parent *string `json:"parent_tool_use_id"`
+	}{Type: "user", UUID: in.UUID}
+	if line.UUID == "" {
+		line.UUID = uuid.NewString()
+	}
+	line.Message.Role, line.Message.Content = "user", in.Content
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return agent.ErrClosed
+	case s.ended:
+		s.mu.Unlock()
+		return errors.New("claude-code: Send after EndInput")
+	}
+	s.waiting[line.UUID] = true
+	s.unplaced++
+	s.idle = false
+	s.mu.Unlock()
+	if err := s.ch.post(ctx, &line); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.waiting, line.UUID)
+		return err
+	}
+	return nil
+}
+
+func (s *session) Receive(ctx context.Context) (agent.Message, error) {
+	for {
+		s.mu.Lock()
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, agent.ErrClosed
+		case len(s.queue) > 0:
+			m := s.queue[0]
+			s.queue[0] = nil
+			s.queue = s.queue[1:]
+			s.mu.Unlock()
+			return m, nil
+		case s.over != nil:
+			err := s.over
+			s.mu.Unlock()
+			s.wake() // the next caller sees it, too
+			return nil, err
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.arrived:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *session) EndInput() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return agent.ErrClosed
+	}
+	s.ended = true
+	s.maybeLetGo()
+	return nil
+}
+
+func (s *session) control(ctx context.Context, subtype string, fields, result any) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return agent.ErrClosed
+	}
+	return s.ch.request(ctx, subtype, fields, result)
+}
+
+func (s *session) Interrupt(ctx context.Context) error {
+	return s.control(ctx, "interrupt", nil, nil)
+}
+
+func (s *session) SetModel(ctx context.Context, model string) error {
+	fields := map[string]*string{"model": nil}
+	if model != "" {
+		fields["model"] = &model
+	}
+	return s.control(ctx, "set_model", fields, nil)
+}
+
+func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) error {
+	if _, err := permission.ParseMode(string(mode)); err != nil {
+		return fmt.Errorf("claude-code: %w", err)
+	}
+	return s.control(ctx, "set_permission_mode", map[string]permission.Mode{"mode": mode}, nil)
+}
+
+// Close ends the process: its stdin is closed, then it is asked to terminate,
+// then killed. What it is waiting for from us is given up first.
+func (s *session) Close() error {
+	s.closeOnce.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.wake()
+		s.mu.Unlock()
+		if s.ch == nil {
+			return
+		}
+		s.ch.cancel(agent.ErrClosed)
+		s.endStdin.Do(func() { close(s.closing) })
+		if s.proc != nil {
+			if err := s.proc.Close(); err != nil {
+				s.opts.Logger.Warn("claude-code: closing the CLI", "error", err)
+			}
+		}
+		s.servers.close()
+		s.ch.end(agent.ErrClosed)
+		s.readers.Wait()
+	})
+	return nil
+}
