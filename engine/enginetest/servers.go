@@ -23,7 +23,7 @@ var serverBehaviours = []behaviour{
 // D39 D98
 func namesAreMadeSafe(e *env) {
 	s := server("my.server")
-	e.add(s, &mcpserver.Tool{Name: "list issues"}, echo)
+	e.add(s, &mcpserver.Tool{Name: "list.issues"}, echo)
 	const name = "mcp__my_server-1__list_issues"
 	o := allowed(s, "my.server-1")
 	o.AllowedTools = []string{name}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -53,6 +54,18 @@ func (b *block) sent() (part, bool) {
 		return part{raw: encode(&sent)}, true
 	}
 	return part{raw: encode(b.merged())}, true
+}
+
+// trimEnd takes white space off the end of a response: the API refuses a request that ends with it.
+func (r *response) trimEnd() {
+	for _, b := range slices.Backward(r.blocks) {
+		if b.kind == "text" {
+			b.text.Truncate(len(bytes.TrimRight(b.text.Bytes(), " \t\r\n")))
+		}
+		if p, ok := b.sent(); ok && !p.thought {
+			return
+		}
+	}
 }
 
 // merged is the block's start with what the deltas brought.

@@ -210,6 +210,9 @@ func (t *turn) take(resp *response) []*call {
 	var calls []*call
 	var ids []string
 	var parts []part
+	if resp.stop == "pause_turn" {
+		resp.trimEnd() // the next request ends with it
+	}
 	for i, b := range resp.blocks {
 		if p, ok := b.sent(); ok {
 			parts = append(parts, p)

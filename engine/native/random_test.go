@@ -98,7 +98,7 @@ func randomConversation(t *testing.T, seed uint64) int {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	s.client = c
-	inputs := 1 + s.n(4)
+	inputs := 1 + s.n(6)
 	for i := range inputs {
 		if err := c.Send(t.Context(), fmt.Sprintf("input %d", i)); err != nil && !errors.Is(err, agent.ErrClosed) {
 			t.Errorf("seed %d: Send: %v", seed, err)
@@ -178,16 +178,74 @@ func (s *scene) options() *agent.Options {
 		IncludePartialMessages: s.n(2) == 0,
 		MaxToolConcurrency:     1 + s.n(3),
 	}
-	if s.n(3) == 0 {
-		o.MaxTurns = 1 + s.n(4)
+	if s.n(5) == 0 {
+		o.MaxTurns = 1 + s.n(6)
 	}
-	if s.n(3) == 0 {
-		o.MaxBudgetUSD = 0.02
+	if s.n(5) == 0 {
+		o.MaxBudgetUSD = 0.05
 	}
 	if s.n(3) == 0 {
 		o.SystemPrompt = "be good"
 	}
+	if s.n(3) == 0 {
+		o.Hooks = s.hooks()
+	}
+	if s.n(6) == 0 {
+		o.OutputSchema = json.RawMessage(`{"type":"object","properties":{"do":{"type":"integer"}},"required":["do"]}`)
+	}
 	return o
+}
+
+// hooks are hooks that say anything at any point.
+func (s *scene) hooks() *agent.Hooks {
+	say := func() (agent.HookOutput, error) {
+		s.act()
+		switch s.one(30, 2, 1, 1, 1) {
+		case 1:
+			return agent.HookOutput{AdditionalContext: "by the way"}, nil
+		case 2:
+			return agent.HookOutput{Stop: true, StopReason: "enough"}, nil
+		case 3:
+			return agent.HookOutput{}, errors.New("hook fails")
+		case 4:
+			panic("hook panics")
+		}
+		return agent.HookOutput{SystemMessage: "hello"}, nil
+	}
+	return &agent.Hooks{
+		PreToolUse: []agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]{{
+			FailClosed: s.n(2) == 0,
+			Func: func(context.Context, *agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+				out, err := say()
+				decision := []permission.Behavior{"", permission.Allow, permission.Deny, permission.Ask}[s.one(6, 1, 1, 1)]
+				return &agent.PreToolUseOutput{HookOutput: out, Decision: decision, UpdatedInput: []json.RawMessage{nil, json.RawMessage(`{}`), json.RawMessage(`7`)}[s.one(8, 1, 1)]}, err
+			},
+		}},
+		PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{
+			Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+				out, err := say()
+				return &agent.PostToolUseOutput{HookOutput: out, Feedback: []string{"", "well done"}[s.n(2)], UpdatedOutput: []agent.Content{nil, {}, agent.TextContent("new")}[s.one(6, 1, 1)]}, err
+			},
+		}},
+		PostToolBatch: []agent.Hook[agent.PostToolBatch, agent.HookOutput]{{
+			Func: func(context.Context, *agent.PostToolBatch) (*agent.HookOutput, error) {
+				out, err := say()
+				return &out, err
+			},
+		}},
+		UserPromptSubmit: []agent.Hook[agent.UserPromptSubmit, agent.PromptOutput]{{
+			Func: func(context.Context, *agent.UserPromptSubmit) (*agent.PromptOutput, error) {
+				out, err := say()
+				return &agent.PromptOutput{HookOutput: out, Block: s.n(8) == 0, Reason: "not this"}, err
+			},
+		}},
+		Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
+			Func: func(context.Context, *agent.Stop) (*agent.StopOutput, error) {
+				out, err := say()
+				return &agent.StopOutput{HookOutput: out, Block: s.n(3) == 0, Reason: "go on"}, err
+			},
+		}},
+	}
 }
 
 // act does something to the conversation from the middle of it.
@@ -197,7 +255,7 @@ func (s *scene) act() {
 	}
 	ctx := s.t.Context()
 	var err error
-	switch s.one(20, 3, 2, 1, 1, 1) {
+	switch s.one(90, 3, 3, 1, 1, 1) {
 	case 1:
 		err = s.client.Interrupt(ctx)
 	case 2:
@@ -212,7 +270,7 @@ func (s *scene) act() {
 	case 5:
 		err = s.client.SetMCPServerEnabled(ctx, "s", s.n(2) == 0)
 	}
-	if err != nil && !errors.Is(err, agent.ErrClosed) && !errors.Is(err, mcphost.ErrClosed) {
+	if err != nil && !errors.Is(err, agent.ErrClosed) && !errors.Is(err, mcphost.ErrClosed) && !errors.Is(err, context.Canceled) {
 		s.t.Errorf("seed %d: %v", s.seed, err)
 	}
 }
@@ -269,7 +327,7 @@ func (s *scene) canUseTool(ctx context.Context, _ *agent.ToolRequest) (*permissi
 // turn is what the model says.
 func (s *scene) turn(*modeltest.Request) modeltest.Turn {
 	s.act()
-	switch s.one(30, 1, 1, 1, 1, 1) {
+	switch s.one(45, 1, 1, 1, 1, 1) {
 	case 1:
 		return modeltest.RateLimited(time.Duration(s.n(20)) * time.Second)
 	case 2:
@@ -293,7 +351,7 @@ func (s *scene) parts() []modeltest.Part {
 	for range s.n(3) {
 		parts = append(parts, modeltest.Text([]string{"some text", " ", "", "日本語 😀", "trailing \n"}[s.one(6, 1, 1, 1, 1)]))
 	}
-	for range s.one(4, 3, 2, 1, 1, 1) {
+	for range s.one(2, 5, 3, 1, 1, 1) {
 		parts = append(parts, s.call())
 	}
 	act := modeltest.Pause(func(context.Context) error { s.act(); return nil })
@@ -313,6 +371,9 @@ func (s *scene) parts() []modeltest.Part {
 
 func (s *scene) call() modeltest.Part {
 	name := "mcp__s__" + []string{"read", "look", "write", "ask", "nothing"}[s.one(4, 4, 4, 3, 1)]
+	if s.n(12) == 0 {
+		name = "StructuredOutput"
+	}
 	switch s.one(12, 1, 1, 1, 1, 1) {
 	case 1:
 		return modeltest.RawToolUse(name)
@@ -330,5 +391,5 @@ func (s *scene) call() modeltest.Part {
 
 // stop is a stop reason; empty leaves it to the model.
 func (s *scene) stop() string {
-	return []string{"", modeltest.StopMaxTokens, modeltest.StopRefusal, modeltest.StopPauseTurn, modeltest.StopContextWindow, modeltest.StopSequence}[s.one(20, 2, 1, 1, 1, 1)]
+	return []string{"", modeltest.StopMaxTokens, modeltest.StopRefusal, modeltest.StopPauseTurn, modeltest.StopContextWindow, modeltest.StopSequence}[s.one(30, 2, 1, 1, 1, 1)]
 }
