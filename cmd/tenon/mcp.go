@@ -57,6 +57,7 @@ type session struct {
 	*servers
 	host     *mcphost.Host
 	progress *progress
+	started  time.Time // when connecting began
 }
 
 // with connects the servers, or only the named one, runs do, and closes them again. Before do runs, each server
@@ -86,6 +87,7 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 	}
 	defer host.Close()
 	p.kill.set(func() []int { return processIDs(host.Status()) })
+	started := time.Now()
 	host.Start(ctx)
 	stop := pr.follow(func() { pr.set("%s", connecting(host.Status())) })
 	err = host.Ready(ctx)
@@ -94,7 +96,7 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 		return err
 	}
 	pr.set("")
-	return do(&session{p, srv, host, pr})
+	return do(&session{p, srv, host, pr, started})
 }
 
 // stderrLines shows what servers write to their standard error.

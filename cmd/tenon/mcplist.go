@@ -44,9 +44,9 @@ func (s *session) list(asJSON, check bool) error {
 	reportProblems(s.process, s.problems)
 	var err error
 	if asJSON {
-		err = writeJSON(s.process, serverList{MCPServers: statusRows(status), Problems: problemRows(s.problems)})
+		err = writeJSON(s.process, serverList{MCPServers: s.rows(status), Problems: problemRows(s.problems)})
 	} else {
-		err = writeStatusTable(s.process, status)
+		err = s.writeTable(status)
 	}
 	if err == nil && check && !allWell(status, s.problems) {
 		err = errReported
@@ -64,27 +64,27 @@ func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 	return !slices.ContainsFunc(problems, costs)
 }
 
-func writeStatusTable(p *process, status []mcphost.ServerStatus) error {
+func (s *session) writeTable(status []mcphost.ServerStatus) error {
 	if len(status) == 0 {
-		fmt.Fprintln(p.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
+		fmt.Fprintln(s.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
 		return nil
 	}
 	t := &table{}
-	if _, ok := terminal(p.out); ok && p.ansi() {
+	if _, ok := terminal(s.out); ok && s.ansi() {
 		t.style = styleStatus
 	}
 	t.add("NAME", "STATUS", "TRANSPORT", "TOOLS", "TIME", "REASON")
-	for _, s := range status {
+	for _, st := range status {
 		tools, took := "-", "-"
-		if s.Status == mcphost.StatusConnected || s.ToolCount > 0 {
-			tools = strconv.Itoa(s.ToolCount)
+		if st.Status == mcphost.StatusConnected || st.ToolCount > 0 {
+			tools = strconv.Itoa(st.ToolCount)
 		}
-		if d := connectTime(s); d > 0 {
+		if d := s.connectTime(st); d > 0 {
 			took = fmt.Sprintf("%.2fs", d.Seconds())
 		}
-		t.add(s.Name, string(s.Status), s.Transport, tools, took, listReason(s))
+		t.add(st.Name, string(st.Status), st.Transport, tools, took, listReason(st))
 	}
-	return t.write(p.out)
+	return t.write(s.out)
 }
 
 // listReason is why a server is not connected, or what is wrong with one that is.
@@ -100,13 +100,16 @@ func listReason(s mcphost.ServerStatus) string {
 	return text
 }
 
-// connectTime is how long connecting took, or until it was given up. Zero means that it is not known.
-func connectTime(s mcphost.ServerStatus) time.Duration {
-	var ce *mcphost.ConnectError
-	if s.Status != mcphost.StatusConnected && errors.As(s.Err, &ce) {
-		return ce.Elapsed
+// connectTime is how long connecting took, or, of a server that is not connected, how long it was tried with
+// all attempts. Zero means that it is not known.
+func (s *session) connectTime(st mcphost.ServerStatus) time.Duration {
+	switch st.Status {
+	case mcphost.StatusConnected:
+		return st.ConnectTime
+	case mcphost.StatusDisabled:
+		return 0
 	}
-	return s.ConnectTime
+	return max(0, st.Since.Sub(s.started))
 }
 
 // styleStatus colours the cells of the status table.
@@ -190,19 +193,19 @@ type problemRow struct {
 	Instead string          `json:"instead,omitempty"`
 }
 
-func statusRows(status []mcphost.ServerStatus) []statusRow {
+func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
 	rows := make([]statusRow, 0, len(status))
-	for _, s := range status {
+	for _, st := range status {
 		row := statusRow{
-			Name: s.Name, Status: s.Status, Transport: s.Transport, Scope: s.Scope, Source: s.Source, URL: s.URL,
-			Error: s.Error, Failure: failure(s.Err), ServerInfo: s.ServerInfo, ProtocolVersion: s.ProtocolVersion,
-			Tools: make([]toolName, 0, len(s.Tools)), ConnectMS: connectTime(s).Milliseconds(), PID: s.PID, Stderr: s.Stderr,
-			Limits: limitsRow{s.ConnectTimeout.Milliseconds(), s.CallTimeout.Milliseconds(), s.IdleTimeout.Milliseconds()},
+			Name: st.Name, Status: st.Status, Transport: st.Transport, Scope: st.Scope, Source: st.Source, URL: st.URL,
+			Error: st.Error, Failure: failure(st.Err), ServerInfo: st.ServerInfo, ProtocolVersion: st.ProtocolVersion,
+			Tools: make([]toolName, 0, len(st.Tools)), ConnectMS: s.connectTime(st).Milliseconds(), PID: st.PID, Stderr: st.Stderr,
+			Limits: limitsRow{st.ConnectTimeout.Milliseconds(), st.CallTimeout.Milliseconds(), st.IdleTimeout.Milliseconds()},
 		}
-		for _, t := range s.Tools {
+		for _, t := range st.Tools {
 			row.Tools = append(row.Tools, toolName{t.Name, t.FullName})
 		}
-		for _, r := range s.Rejected {
+		for _, r := range st.Rejected {
 			row.Rejected = append(row.Rejected, rejectedRow{r.Name, r.Reason})
 		}
 		rows = append(rows, row)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native"
-	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 const runLong = `Ask a Claude model one question. It answers with the tools of the configured MCP servers, as far as they
@@ -43,7 +42,8 @@ Environment:
   ANTHROPIC_AUTH_TOKEN  a bearer token in its place
   ANTHROPIC_BASE_URL    another address of the Messages API: a gateway or a local server
   ANTHROPIC_MODEL       the model unless --model names one
-  MCP_TIMEOUT           milliseconds that a server has to connect (30000)
+  MCP_TIMEOUT           milliseconds that a server has to connect (30000); the first turn waits as long for it, or
+                        for CLAUDE_CODE_MCP_STARTUP_WAIT_MS milliseconds, then goes on without it
   MCP_TOOL_TIMEOUT      milliseconds that a tool call may take (600000)
   NO_COLOR, TERM=dumb   no colours and no escape sequences`
 
@@ -224,13 +224,4 @@ func openError(err error) error {
 		return usagef("%s %s: %s", flag, oe.Problem, oe.Remedy)
 	}
 	return err
-}
-
-// serverProblem is a line about a server that is not usable at the moment, for standard error.
-func serverProblem(s mcphost.ServerStatus) string {
-	line := serverLine(s)
-	if s.Status == mcphost.StatusPending {
-		line += "; its tools may come later"
-	}
-	return line
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,6 +14,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native"
 	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -130,7 +133,7 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		PermissionMode:         permission.Mode(f.permissionMode),
 		PermissionPromptTool:   f.permissionTool,
 		IncludePartialMessages: f.partial,
-		Env:                    p.envMap(),
+		Env:                    runEnv(p),
 		Dir:                    p.dir,
 		SessionID:              f.sessionID,
 		ConfigProblems:         configErrors(srv.problems),
@@ -141,6 +144,19 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 	}
 	return o, nil
 }
+
+// runEnv is the environment of a run. An engine waits two seconds for the servers of configuration files before
+// its first turn. A run has but one prompt, and servers that are started by npx and the like are rarely there by
+// then: it waits as long as it does for servers of the command line, unless the user has said how long.
+func runEnv(p *process) map[string]string {
+	env := p.envMap()
+	if env[startupWait] == "" {
+		env[startupWait] = cmp.Or(env["MCP_TIMEOUT"], strconv.FormatInt(mcphost.DefaultConnectTimeout.Milliseconds(), 10))
+	}
+	return env
+}
+
+const startupWait = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
 
 // configErrors are the problems in the form of the init message.
 func configErrors(problems []mcpconfig.Problem) []agent.MCPServerError {

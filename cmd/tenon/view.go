@@ -152,8 +152,12 @@ func (v *view) followServers(ctx context.Context, client *agent.Client) {
 func (v *view) finish(ctx context.Context, client *agent.Client) error {
 	if status, err := client.MCPStatus(ctx); err == nil {
 		for _, s := range status {
-			if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
-				v.complain("%s", serverProblem(s))
+			switch s.Status {
+			case mcphost.StatusConnected, mcphost.StatusDisabled:
+			case mcphost.StatusPending:
+				v.complain("server %q was still connecting when the run ended", s.Name)
+			default:
+				v.complain("%s", serverLine(s))
 			}
 		}
 	}
