@@ -287,7 +287,7 @@ func TestServerConfigs(t *testing.T) {
 	cfg, _ := Parse([]byte(`{"mcpServers": {
 		"files": {"command": "npx", "args": ["-y"], "env": {"A": "1"}, "cwd": "sub", "timeout": 2000, "disabled": true},
 		"web": {"type": "http", "url": "http://h/mcp", "headers": {"K": "v"}, "alwaysLoad": true, "oauth": {"clientId": "x"}},
-		"old": {"type": "sse", "url": "http://h/sse", "headersHelper": "x"}}}`), &ParseOptions{File: "f", Scope: ScopeProject, Dir: "/work"})
+		"old": {"type": "sse", "url": "http://h/sse", "headersHelper": "x"}}}`), &ParseOptions{File: "f", Scope: ScopeProject, Dir: "/srv/project"})
 	got, problems := cfg.ServerConfigs()
 	if len(problems) != 1 || problems[0].Path != "mcpServers.web.oauth" {
 		t.Errorf("got %v, want one note about oauth", problems)
@@ -299,7 +299,7 @@ func TestServerConfigs(t *testing.T) {
 	delete(got, "old")
 	want := map[string]mcphost.ServerConfig{
 		// D50
-		"files": mcphost.Stdio{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}, Dir: "/work/sub", Common: mcphost.Common{CallTimeout: 2 * time.Second, Disabled: true, Scope: "project", Source: "project"}},
+		"files": mcphost.Stdio{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}, Dir: "/srv/project/sub", Common: mcphost.Common{CallTimeout: 2 * time.Second, Disabled: true, Scope: "project", Source: "project"}},
 		"web":   mcphost.HTTP{URL: "http://h/mcp", Headers: map[string]string{"K": "v"}, Common: mcphost.Common{AlwaysLoad: true, Scope: "project", Source: "project"}},
 	}
 	if d := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".HeadersFunc" }, cmp.Ignore())); d != "" {
