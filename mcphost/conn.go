@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -31,6 +36,7 @@ type conn struct {
 	dialer *dialer
 	log    *slog.Logger
 	remote bool // HTTP or SSE
+	cache  *toolCache
 	notify func(Event)
 
 	quit   chan struct{} // closed by close
@@ -44,7 +50,9 @@ type conn struct {
 	closing bool
 	state   state
 	rec     record
-	changed chan struct{} // closed and replaced at each change of state or record
+	subs    map[string]bool  // resources subscribed to, also over connections made anew
+	level   mcp.LoggingLevel // asked for; empty if none was
+	changed chan struct{}    // closed and replaced at each change of state or record
 }
 
 // A record is all that is known of a server.
@@ -91,6 +99,7 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		cmds:    make(chan command),
 		use:     make(chan struct{}, 1),
 		relist:  make(chan struct{}, 1),
+		subs:    map[string]bool{},
 		changed: make(chan struct{}),
 	}
 	c.rec.since = time.Now()
@@ -102,6 +111,14 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 	if cfg.common().Disabled {
 		c.state.phase = phaseDisabled
 		c.rec.settled = true
+	}
+	if c.remote && h.cache != nil {
+		c.cache = h.cache
+		if info, list, ok := c.cache.load(name, cfg); ok {
+			c.rec.info = info
+			c.setList(list)
+			c.rec.cached = true
+		}
 	}
 	return c
 }
@@ -546,6 +563,7 @@ func (o *owner) dialed(d dialed) {
 			f.transient = false // whoever started the host has given up waiting
 		}
 		o.apply(evFailed, f, d.err)
+		o.forget(ce)
 		if !o.state.trying() {
 			o.answer(d.err)
 		}
@@ -560,7 +578,57 @@ func (o *owner) dialed(d dialed) {
 	o.rec.proven, o.rec.hold, o.rec.holdTill = false, 0, time.Time{}
 	o.mu.Unlock()
 	o.apply(evConnected, facts{}, nil)
+	o.keep()
+	o.resume(o.rec.link)
 	o.answer(nil)
+}
+
+// keep saves the tool list for the next run.
+func (o *owner) keep() {
+	if o.cache == nil || o.rec.list.problem != nil {
+		return
+	}
+	info, list := o.rec.info, o.rec.list
+	o.wg.Go(func() {
+		if err := o.cache.save(o.name, o.cfg, info, list); err != nil {
+			o.log.Warn("saving the tool list for the next run", "error", err)
+		}
+	})
+}
+
+// forget drops the tool list of a server that refused the connection for good.
+func (o *owner) forget(ce *ConnectError) {
+	if o.cache == nil || ce == nil {
+		return
+	}
+	switch ce.HTTPStatus {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		o.cache.drop(o.name, o.cfg)
+	}
+}
+
+// resume restores on a new connection what was asked of the old one.
+func (o *owner) resume(l *liveLink) {
+	o.mu.Lock()
+	uris, level := slices.Sorted(maps.Keys(o.subs)), o.level
+	o.mu.Unlock()
+	if len(uris) == 0 && level == "" {
+		return
+	}
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
+		defer cancel()
+		var errs []error
+		if level != "" {
+			errs = append(errs, l.setLevel(ctx, level))
+		}
+		for _, uri := range uris {
+			errs = append(errs, l.subscribe(ctx, uri))
+		}
+		if err := errors.Join(errs...); err != nil {
+			o.log.Warn("restoring subscriptions", "error", err)
+		}
+	})
 }
 
 // setList swaps the tool list. c.mu is held.
@@ -628,6 +696,8 @@ func (o *owner) relisted(l listing) {
 	o.mu.Unlock()
 	if err != nil {
 		o.log.Warn("listing the tools anew", "error", err)
+	} else {
+		o.keep()
 	}
 	o.notify(Event{Server: o.name, Status: StatusConnected, Tools: true, Err: err, Time: now})
 }

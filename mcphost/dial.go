@@ -166,6 +166,7 @@ func (d *dialer) newRemote(probing time.Duration) *remoteLink {
 		progress:        l.onProgress,
 		log:             d.handle.log,
 		toolsChanged:    d.handle.toolsChanged,
+		listChanged:     d.handle.listChanged,
 		resourceUpdated: d.handle.resourceUpdated,
 	}, probing)
 	l.ender = sync.OnceValue(l.shutdown)
@@ -199,7 +200,9 @@ func (d *dialer) client() *mcp.Client {
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		// The wire keeps these notifications; the library must only believe that
 		// they are wanted, to subscribe to them where that is needed.
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	}
 	roots := d.roots()
 	if len(roots) > 0 {

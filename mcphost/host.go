@@ -19,6 +19,7 @@ var errNotStarted = errors.New("mcphost: the host was not started")
 type Host struct {
 	opts   Options
 	client *http.Client
+	cache  *toolCache  // nil when it is off
 	stale  atomic.Bool // the catalogue must be built anew
 
 	done  chan struct{}  // closed by Close
@@ -51,6 +52,7 @@ func New(o *Options) (*Host, error) {
 	servers := opts.Servers
 	opts.Servers = nil
 	h.opts = opts
+	h.cache = newToolCache(&h.opts)
 	for name, cfg := range servers {
 		if cfg == nil {
 			return nil, fmt.Errorf("mcphost: server %q has no configuration", name)

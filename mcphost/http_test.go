@@ -30,8 +30,14 @@ func serve(t testing.TB, h http.Handler) *httptest.Server {
 	return srv
 }
 
-func libraryHTTP(o *mcp.StreamableHTTPOptions) http.Handler {
+func libraryHTTP(t testing.TB, o *mcp.StreamableHTTPOptions) http.Handler {
+	t.Helper()
 	srv := libraryServer()
+	t.Cleanup(func() { // of sessions to which nobody said goodbye
+		for s := range srv.Sessions() {
+			_ = s.Close()
+		}
+	})
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return srv }, o)
 }
 
@@ -146,9 +152,9 @@ func answerError(w http.ResponseWriter, id json.RawMessage, code int, msg string
 func TestHTTPLibraryServers(t *testing.T) {
 	sse := libraryServer()
 	h := newHost(t, map[string]ServerConfig{
-		"http":      HTTP{URL: serve(t, libraryHTTP(nil)).URL},
-		"json":      HTTP{URL: serve(t, libraryHTTP(&mcp.StreamableHTTPOptions{JSONResponse: true})).URL},
-		"stateless": HTTP{URL: serve(t, libraryHTTP(&mcp.StreamableHTTPOptions{Stateless: true})).URL},
+		"http":      HTTP{URL: serve(t, libraryHTTP(t, nil)).URL},
+		"json":      HTTP{URL: serve(t, libraryHTTP(t, &mcp.StreamableHTTPOptions{JSONResponse: true})).URL},
+		"stateless": HTTP{URL: serve(t, libraryHTTP(t, &mcp.StreamableHTTPOptions{Stateless: true})).URL},
 		"sse":       SSE{URL: serve(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return sse }, nil)).URL},
 	})
 	connected(t, h)

@@ -6,15 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // handlersFor are what the links of a server tell the host.
 func (h *Host) handlersFor(name string, c *conn) handlers {
 	hs := handlers{
 		toolsChanged: c.toolsChanged,
+		listChanged: func(method string) {
+			ev := Event{Server: name, Status: StatusConnected, Time: time.Now()}
+			ev.Resources = method == mcpserver.MethodResourceListChanged
+			ev.Prompts = method == mcpserver.MethodPromptListChanged
+			h.publish(ev)
+		},
 		resourceUpdated: func(uri string) {
 			if h.opts.OnResourceUpdated != nil {
 				h.opts.OnResourceUpdated(name, uri)

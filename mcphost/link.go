@@ -82,6 +82,7 @@ type linkCall struct {
 // handlers are what a link tells whoever owns it. They do not block.
 type handlers struct {
 	toolsChanged    func()
+	listChanged     func(method string) // of resources or prompts
 	resourceUpdated func(uri string)
 	log             func(p *mcp.LoggingMessageParams)
 	elicit          func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)

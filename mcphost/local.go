@@ -115,8 +115,11 @@ func (l *localLink) notify(_ context.Context, n mcpserver.Notification) {
 	case *mcp.ResourceUpdatedNotificationParams:
 		l.on.resourceUpdated(p.URI)
 	default:
-		if n.Method == mcpserver.MethodToolListChanged {
+		switch n.Method {
+		case mcpserver.MethodToolListChanged:
 			l.on.toolsChanged()
+		case mcpserver.MethodResourceListChanged, mcpserver.MethodPromptListChanged:
+			l.on.listChanged(n.Method)
 		}
 	}
 }

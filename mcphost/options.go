@@ -81,7 +81,9 @@ type Options struct {
 	// CacheDir switches the discovery cache on: the tool lists of HTTP and SSE
 	// servers are kept there, in files that only the user may read. Empty means
 	// that MCP_DISCOVERY_CACHE=1 decides, with a directory in the user's cache
-	// directory. See [Host.WaitFirstTurn] for what a cached list changes.
+	// directory. A server with a list there is connected by the first call to it;
+	// its tools are listed at once, and it is pending meanwhile. A list is good
+	// for a day, and replaced by each connection and each change.
 	CacheDir string
 
 	// Wait are the typed forms of the environment variables that rule the wait

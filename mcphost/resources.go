@@ -119,12 +119,14 @@ func (h *Host) ReadResource(ctx context.Context, server, uri string) (*mcp.ReadR
 // [Options.OnResourceUpdated]. It holds until [Host.Unsubscribe], over
 // connections made anew, too.
 func (h *Host) Subscribe(ctx context.Context, server, uri string) error {
-	return h.do(ctx, server, func(ctx context.Context, l link) error { return l.subscribe(ctx, uri) })
+	return h.remember(ctx, server, func(ctx context.Context, l link) error { return l.subscribe(ctx, uri) },
+		func(c *conn) { c.subs[uri] = true })
 }
 
 // Unsubscribe ends what Subscribe began.
 func (h *Host) Unsubscribe(ctx context.Context, server, uri string) error {
-	return h.do(ctx, server, func(ctx context.Context, l link) error { return l.unsubscribe(ctx, uri) })
+	return h.remember(ctx, server, func(ctx context.Context, l link) error { return l.unsubscribe(ctx, uri) },
+		func(c *conn) { delete(c.subs, uri) })
 }
 
 // Prompts lists the prompts of a server, or of all connected ones if server is
@@ -145,9 +147,27 @@ func (h *Host) Complete(ctx context.Context, server string, p *mcp.CompleteParam
 	return request(ctx, h, server, func(ctx context.Context, l link) (*mcp.CompleteResult, error) { return l.complete(ctx, p) })
 }
 
-// SetLogLevel sets the least severe level of log messages that a server sends.
+// SetLogLevel sets the least severe level of log messages that a server sends,
+// over connections made anew, too.
 func (h *Host) SetLogLevel(ctx context.Context, server string, level mcp.LoggingLevel) error {
-	return h.do(ctx, server, func(ctx context.Context, l link) error { return l.setLevel(ctx, level) })
+	return h.remember(ctx, server, func(ctx context.Context, l link) error { return l.setLevel(ctx, level) },
+		func(c *conn) { c.level = level })
+}
+
+// remember makes a request and, if it succeeds, notes down what connections made
+// anew have to restore.
+func (h *Host) remember(ctx context.Context, server string, f func(ctx context.Context, l link) error, note func(c *conn)) error {
+	if err := h.do(ctx, server, f); err != nil {
+		return err
+	}
+	c, err := h.conn(server)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	note(c)
+	return nil
 }
 
 // Ping asks a server for a sign of life. One that does not know ping is alive.

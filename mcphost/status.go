@@ -86,8 +86,8 @@ type RejectedTool struct {
 type Event struct {
 	Server string
 	Status Status
-	// Tools reports that the server's tool list changed.
-	Tools bool
+	// Tools, Resources and Prompts report that the server's list of them changed.
+	Tools, Resources, Prompts bool
 	// Err is the reason of a change for the worse.
 	Err error
 	// Time is when it happened.

@@ -268,13 +268,24 @@ func awaitPlan(ctx context.Context, conns []*conn, plan map[string]serverWait, o
 			left += settleSlack // so that an attempt that ends just then is told of as failed
 		}
 		waitCtx, cancel := context.WithTimeout(ctx, left)
-		err := c.settle(waitCtx)
+		err := c.connectNow(waitCtx)
 		cancel()
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// connectNow waits until the server has left pending, connecting it if it would
+// wait for its first use.
+func (c *conn) connectNow(ctx context.Context) error {
+	c.mu.Lock()
+	if c.state.phase == phaseLazy {
+		c.wantUse()
+	}
+	c.mu.Unlock()
+	return c.await(ctx, func() bool { return c.rec.settled || c.state.phase == phaseClosed })
 }
 
 // checkRequired reports the required servers that cannot be used. One that

@@ -18,7 +18,8 @@ type watcher struct {
 func (w *watcher) put(ev Event) {
 	w.mu.Lock()
 	if old, ok := w.pending[ev.Server]; ok {
-		ev.Tools = ev.Tools || old.Tools // what it said still holds
+		// What it said still holds.
+		ev.Tools, ev.Resources, ev.Prompts = ev.Tools || old.Tools, ev.Resources || old.Resources, ev.Prompts || old.Prompts
 	} else {
 		w.order = append(w.order, ev.Server)
 	}

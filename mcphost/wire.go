@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/internal/jsonl"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // The handshake's methods: they are never cancelled on the wire.
@@ -111,6 +112,7 @@ type notifications struct {
 	progress        func(*mcp.ProgressNotificationParams)
 	log             func(*mcp.LoggingMessageParams)
 	toolsChanged    func()
+	listChanged     func(method string) // of resources or prompts
 	resourceUpdated func(uri string)
 }
 
@@ -448,13 +450,15 @@ func (w *wire) notification(m *rpcmsg.Message) {
 	switch m.Method {
 	case methodCancelled:
 		w.push(&jsonrpc.Request{Method: m.Method, Params: m.Params})
-	case "notifications/progress":
+	case mcpserver.MethodProgress:
 		err = decodeTo(m.Params, w.handle.progress)
-	case "notifications/message":
+	case mcpserver.MethodMessage:
 		err = decodeTo(m.Params, w.handle.log)
-	case "notifications/tools/list_changed":
+	case mcpserver.MethodToolListChanged:
 		w.handle.toolsChanged()
-	case "notifications/resources/updated":
+	case mcpserver.MethodResourceListChanged, mcpserver.MethodPromptListChanged:
+		w.handle.listChanged(m.Method)
+	case mcpserver.MethodResourceUpdated:
 		err = decodeTo(m.Params, func(p *mcp.ResourceUpdatedNotificationParams) { w.handle.resourceUpdated(p.URI) })
 	}
 	if err != nil {

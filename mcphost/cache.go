@@ -1,0 +1,201 @@
+package mcphost
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// cacheFormat is the version of the files; those of another are ignored.
+	cacheFormat = 1
+	// cacheAge is how long an entry is good for.
+	cacheAge = 24 * time.Hour
+	// cacheBytes bounds one file.
+	cacheBytes = 16 << 20
+)
+
+// A toolCache keeps the tool lists of remote servers between runs, so that a
+// run need not wait for them. It holds no credentials.
+//
+// An entry belongs to one name, transport, URL and set of headers. It is good
+// for a day; each connection replaces it, and so does each change of the list
+// that the server tells of. It is dropped when the server refuses the
+// connection for good (HTTP 401, 403, 404), and when it cannot be read. A tool
+// that the server has no more is found out when the first call connects: that
+// call fails as one to an unknown tool.
+//
+// Files are written whole and then renamed, with permissions for the user alone.
+type toolCache struct {
+	dir string
+	now func() time.Time
+}
+
+// newToolCache returns the cache that the options ask for; nil for none.
+func newToolCache(o *Options) *toolCache {
+	dir := o.CacheDir
+	if dir == "" {
+		if v, _ := o.lookupEnv("MCP_DISCOVERY_CACHE"); v != "1" {
+			return nil
+		}
+		base, err := os.UserCacheDir()
+		if err != nil {
+			o.Logger.Warn("discovery cache is off: no directory for it", "error", err)
+			return nil
+		}
+		dir = filepath.Join(base, "tenon", "mcp-discovery")
+	}
+	return &toolCache{dir: dir, now: time.Now}
+}
+
+// A cacheEntry is one file.
+type cacheEntry struct {
+	Format       int                     `json:"format"`
+	Saved        time.Time               `json:"saved"`
+	Server       *mcp.Implementation     `json:"server,omitempty"`
+	Version      string                  `json:"protocolVersion,omitempty"`
+	Instructions string                  `json:"instructions,omitempty"`
+	Capabilities *mcp.ServerCapabilities `json:"capabilities,omitempty"`
+	Tools        []json.RawMessage       `json:"tools"`
+}
+
+// path is the file of a server. Of the headers' values it holds 32 bits of a
+// hash: enough to tell two accounts apart, not enough to find a value by.
+func (tc *toolCache) path(name string, cfg ServerConfig) string {
+	var url string
+	var headers map[string]string
+	switch c := cfg.(type) {
+	case HTTP:
+		url, headers = c.URL, c.Headers
+	case SSE:
+		url, headers = c.URL, c.Headers
+	}
+	h := sha256.New()
+	for _, s := range []string{name, cfg.transport(), safeRawURL(url)} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	values := sha256.New()
+	for _, k := range slices.Sorted(maps.Keys(headers)) {
+		fmt.Fprintf(h, "%d:%s", len(k), k)
+		fmt.Fprintf(values, "%d:%s", len(headers[k]), headers[k])
+	}
+	fmt.Fprintf(values, "%s", url)
+	fmt.Fprintf(h, "%08x", binary.BigEndian.Uint32(values.Sum(nil)))
+	return filepath.Join(tc.dir, hex.EncodeToString(h.Sum(nil))[:32]+".json")
+}
+
+// load returns what is kept of a server, if it is good.
+func (tc *toolCache) load(name string, cfg ServerConfig) (linkInfo, toolList, bool) {
+	path := tc.path(name, cfg)
+	e, err := tc.read(path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(path) // it would fail again next time
+		}
+		return linkInfo{}, toolList{}, false
+	}
+	info := linkInfo{server: e.Server, version: e.Version, instructions: e.Instructions, capabilities: e.Capabilities}
+	var list toolList
+	for _, raw := range e.Tools {
+		t, err := decodeTool(raw)
+		if err != nil {
+			return linkInfo{}, toolList{}, false
+		}
+		t.Server = name
+		list.tools = append(list.tools, t)
+	}
+	return info, list, true
+}
+
+func (tc *toolCache) read(path string) (*cacheEntry, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > cacheBytes || st.Mode().Perm()&0o022 != 0 {
+		return nil, errors.New("the file is too large, or others may write to it")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var e cacheEntry
+	if err := json.Unmarshal(b, &e); err != nil {
+		return nil, err
+	}
+	if age := tc.now().Sub(e.Saved); e.Format != cacheFormat || age < 0 || age > cacheAge {
+		return nil, errors.New("the file is old, or of another format")
+	}
+	return &e, nil
+}
+
+// save keeps what a connection told.
+func (tc *toolCache) save(name string, cfg ServerConfig, info linkInfo, list toolList) error {
+	e := cacheEntry{
+		Format: cacheFormat, Saved: tc.now(), Server: info.server, Version: info.version,
+		Instructions: info.instructions, Capabilities: info.capabilities, Tools: []json.RawMessage{},
+	}
+	for i := range list.tools {
+		raw, err := encodeTool(&list.tools[i])
+		if err != nil {
+			return err
+		}
+		e.Tools = append(e.Tools, raw)
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(b) > cacheBytes {
+		return fmt.Errorf("%d bytes are too many for the cache", len(b))
+	}
+	return writeFile(tc.path(name, cfg), b)
+}
+
+// drop forgets a server.
+func (tc *toolCache) drop(name string, cfg ServerConfig) {
+	_ = os.Remove(tc.path(name, cfg)) // it may not be there
+}
+
+// writeFile writes a file whole or not at all, for the user alone.
+func writeFile(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// encodeTool writes a tool as a server lists it.
+func encodeTool(t *Tool) (json.RawMessage, error) {
+	w := mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
+	}
+	if t.OutputSchema != nil {
+		w.OutputSchema = t.OutputSchema
+	}
+	return json.Marshal(w)
+}

@@ -1,0 +1,168 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// serveAt serves on an address of its own choice, or on the one given, as a
+// server that was restarted does.
+func serveAt(t *testing.T, addr string, h http.Handler) *httptest.Server {
+	t.Helper()
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	srv.Start()
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
+	return srv
+}
+
+// Pain 12, D81: a remote server goes away and comes back at the same address;
+// calls fail meanwhile, each for itself, and then work again, unaided.
+func TestRemoteServerRestarts(t *testing.T) {
+	for _, kind := range []string{TransportHTTP, TransportSSE} {
+		lib := libraryServer()
+		var handler http.Handler = mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return lib }, nil)
+		if kind == TransportHTTP {
+			handler = libraryHTTP(t, nil)
+		}
+		srv := serveAt(t, "", handler)
+		addr := srv.Listener.Addr().String()
+		var cfg ServerConfig = SSE{URL: srv.URL}
+		if kind == TransportHTTP {
+			cfg = HTTP{URL: srv.URL}
+		}
+		h := newHost(t, map[string]ServerConfig{"r": cfg})
+		connected(t, h)
+		if got := text(t, h, "mcp__r__echo", `{"text":"1"}`); got != "echo: 1" {
+			t.Errorf("%s: %q", kind, got)
+		}
+		srv.CloseClientConnections()
+		srv.Close()
+		if kind == TransportHTTP {
+			for range badPosts - 1 {
+				var ce *CallError
+				if _, err := h.Call(soon(t), "mcp__r__echo", []byte(`{"text":"x"}`), nil); !errors.As(err, &ce) || ce.Sent {
+					t.Errorf("%s: a call to a server that is gone: %v", kind, err)
+				}
+			}
+		}
+		// With this one the connection counts as lost; since it was never sent, it
+		// waits for the next.
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := h.Call(soon(t), "mcp__r__echo", []byte(`{"text":"late"}`), nil)
+			waiting <- err
+		}()
+		if err := h.conns["r"].await(soon(t), func() bool { return h.conns["r"].state.phase != phaseReady }); err != nil {
+			t.Fatal(err)
+		}
+		if s := status(t, h, "r"); s.Status != StatusPending {
+			t.Errorf("%s is %s", kind, s.Status)
+		}
+		serveAt(t, addr, handler)
+		if err := <-waiting; err != nil {
+			t.Errorf("%s: the call that waited: %v", kind, err)
+		}
+		if got := text(t, h, "mcp__r__echo", `{"text":"2"}`); got != "echo: 2" {
+			t.Errorf("%s: %q", kind, got)
+		}
+		if s := status(t, h, "r"); s.Status != StatusConnected {
+			t.Errorf("%s is %s: %v", kind, s.Status, s.Err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A fault that may pass is tried again before the server counts as failed.
+func TestTransientFaultAtTheStart(t *testing.T) {
+	var n atomic.Int64
+	raw := &rawHTTP{before: func(w http.ResponseWriter, _ *http.Request, _ rawMsg) bool {
+		if n.Add(1) <= 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}}
+	h := newHost(t, map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL}})
+	connected(t, h)
+}
+
+// D81 D82 D83 with a clock: five attempts, the pauses between them, failed, and
+// connected again in the background. A server in this process stands for a
+// remote one; what the host knows of it is the same.
+func TestRecoveryTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := true
+		var at []time.Duration
+		began := time.Now()
+		p := opensAfter(0)
+		open := p.open
+		p.open = func(ctx context.Context) error {
+			at = append(at, time.Since(began))
+			if !up {
+				return &HTTPError{Status: 503}
+			}
+			return open(ctx)
+		}
+		h := newHost(t, map[string]ServerConfig{"p": InProcess(p)})
+		if err := h.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c := h.conns["p"]
+		c.remote = true // before anything is lost
+		time.Sleep(stableAfter)
+		up, at, began = false, nil, time.Now()
+		c.rec.link.link.(*localLink).ender() // the connection breaks
+		synctest.Wait()
+		if s := status(t, h, "p"); s.Status != StatusPending || s.ToolCount != 1 {
+			t.Errorf("right after the loss: %s, %d tools", s.Status, s.ToolCount)
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if s := status(t, h, "p"); s.Status != StatusFailed || s.ToolCount != 0 || len(h.Tools()) != 0 || s.NextAttempt.IsZero() {
+			t.Errorf("after five attempts: %s, next %v", s.Status, s.NextAttempt)
+		}
+		if len(at) != 5 {
+			t.Fatalf("attempts at %v, want five", at)
+		}
+		for i, least := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
+			pause := at[i]
+			if i > 0 {
+				pause -= at[i-1]
+			}
+			if pause < least || pause > least*5/4+time.Millisecond {
+				t.Errorf("pause before attempt %d is %v, want %v and a little", i+1, pause, least)
+			}
+		}
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		if s := status(t, h, "p"); s.Status != StatusFailed || len(at) != 6 {
+			t.Errorf("in the background: %s, attempts at %v", s.Status, at)
+		}
+		up = true
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		if s := status(t, h, "p"); s.Status != StatusConnected || s.ToolCount != 1 {
+			t.Errorf("back again: %s", s.Status)
+		}
+		h.Close()
+	})
+}
