@@ -50,7 +50,9 @@ type face struct {
 	lib    *mcp.Server
 	follow *Session // hears of each change of the server
 	mirror mirror
-	wg     sync.WaitGroup // waits for the library's sessions to end
+	// resumes says that clients can come back to a stream that was closed.
+	resumes bool
+	wg      sync.WaitGroup // waits for the library's sessions to end
 
 	mu       sync.Mutex // guards the rest
 	closed   bool

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -205,13 +206,31 @@ func callOf(req libraryRequest) Call {
 	return c
 }
 
-type tokenKey struct{}
+type extraKey struct{}
+
+// extraFrom is what the transport tells of the request that ctx's call came with.
+func extraFrom(ctx context.Context) *mcp.RequestExtra {
+	if extra, _ := ctx.Value(extraKey{}).(*mcp.RequestExtra); extra != nil {
+		return extra
+	}
+	return &mcp.RequestExtra{}
+}
 
 // TokenInfo is what the bearer token of the HTTP request says that ctx's call came
 // with. It is nil where there was none (see [HTTPOptions.Auth]).
-func TokenInfo(ctx context.Context) *auth.TokenInfo {
-	info, _ := ctx.Value(tokenKey{}).(*auth.TokenInfo)
-	return info
+func TokenInfo(ctx context.Context) *auth.TokenInfo { return extraFrom(ctx).TokenInfo }
+
+// CloseStream ends the HTTP response that the client of ctx's call waits on, so
+// that a long call does not hold a connection open: the client comes back after
+// the delay and finds the result. It needs [HTTPOptions.EventStore] and a client
+// of a protocol version up to 2025-11-25, and reports whether it could do it.
+func CloseStream(ctx context.Context, delay time.Duration) bool {
+	closeStream := extraFrom(ctx).CloseSSEStream
+	if closeStream == nil {
+		return false
+	}
+	closeStream(mcp.CloseSSEStreamArgs{RetryAfter: delay})
+	return true
 }
 
 // begin finds the session for a request and the context for its handler.
@@ -221,8 +240,12 @@ func (f *face) begin(ctx context.Context, ss *mcp.ServerSession, req libraryRequ
 	if err != nil {
 		return nil, nil, c, nil, err
 	}
-	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
-		ctx = context.WithValue(ctx, tokenKey{}, extra.TokenInfo)
+	if extra := req.GetExtra(); extra != nil {
+		told := *extra
+		if !f.resumes || c.Rounds { // the library would close it all the same, or do nothing
+			told.CloseSSEStream = nil
+		}
+		ctx = context.WithValue(ctx, extraKey{}, &told)
 	}
 	return ctx, session, c, release, nil
 }

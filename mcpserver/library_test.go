@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -234,5 +235,60 @@ func TestLibraryErrors(t *testing.T) {
 	_, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "mem:bad"})
 	if !hasCode(err, jsonrpc.CodeInternalError) || !strings.HasSuffix(err.Error(), "bad sector") {
 		t.Errorf("a reader's error: %v", err)
+	}
+}
+
+// A client that gives a call up ends its handler's context, through every face.
+func TestCancellationReachesHandlers(t *testing.T) {
+	faces := map[string]func(t *testing.T, s *mcpserver.Server) mcp.Transport{
+		"library": func(t *testing.T, s *mcpserver.Server) mcp.Transport {
+			near, far := mcp.NewInMemoryTransports()
+			session, err := s.Library().Connect(t.Context(), far, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = session.Wait() })
+			return near
+		},
+		"stdio": func(t *testing.T, s *mcpserver.Server) mcp.Transport {
+			p := stdio(t, s, mcpserver.StdioOptions{})
+			return &mcp.IOTransport{Reader: io.NopCloser(p.lines), Writer: p.in}
+		},
+		"HTTP": func(t *testing.T, s *mcpserver.Server) mcp.Transport {
+			_, url := web(t, s, nil)
+			return &mcp.StreamableClientTransport{Endpoint: url}
+		},
+	}
+	for name, face := range faces {
+		for _, version := range []string{"2025-11-25", "2026-07-28"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				s := mcpserver.New("s", nil)
+				t.Cleanup(func() { _ = s.Close() })
+				started, ended := make(chan struct{}), make(chan struct{})
+				if err := s.AddTool(&mcpserver.Tool{Name: "watch"}, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+					close(started)
+					<-ctx.Done()
+					close(ended)
+					return nil, ctx.Err()
+				}); err != nil {
+					t.Fatal(err)
+				}
+				session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).
+					Connect(t.Context(), face(t, s), &mcp.ClientSessionOptions{ProtocolVersion: version})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() {
+					<-started
+					cancel()
+				}()
+				if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "watch"}); !errors.Is(err, context.Canceled) {
+					t.Errorf("the call: %v", err)
+				}
+				<-ended
+			})
+		}
 	}
 }

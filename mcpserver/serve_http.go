@@ -98,6 +98,7 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 		panic("mcpserver: NewHTTPHandler without a server")
 	}
 	h := &HTTPHandler{opts: httpDefaults(o), face: newFace(s)}
+	h.face.resumes = h.opts.EventStore != nil
 	h.log = h.opts.Logger
 	if h.log == nil {
 		h.log = s.logger
@@ -263,6 +264,9 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	h.face.close()
+	// The library drops the answers of a session that is being closed: those
+	// that say that the calls were cancelled need a moment to get out.
+	waitFor(closeGrace, func() { <-idle })
 	h.closeSessions()
 	return err
 }

@@ -484,3 +484,30 @@ func TestHTTPManyClients(t *testing.T) {
 	close(stop)
 	changing.Wait()
 }
+
+// A handler can let go of its client only where the client can come back.
+func TestHTTPCloseStream(t *testing.T) {
+	for name, o := range map[string]*mcpserver.HTTPOptions{"false": nil, "true": {EventStore: mcp.NewMemoryEventStore(nil)}} {
+		t.Run(name, func(t *testing.T) {
+			s := served(t)
+			if err := s.AddTool(&mcpserver.Tool{Name: "letgo"}, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+				return mcpserver.Text(fmt.Sprint(mcpserver.CloseStream(ctx, time.Millisecond))), nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			_, url := web(t, s, o)
+			session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).
+				Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			if got := textOf(t, session, "letgo", nil, nil); got != name {
+				t.Errorf("got %s, want %s", got, name)
+			}
+			if mcpserver.CloseStream(t.Context(), 0) {
+				t.Error("a context of no call closed a stream")
+			}
+		})
+	}
+}
