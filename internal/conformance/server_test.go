@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/tenon-sdk/tenon/internal/conformance/server"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -28,7 +30,7 @@ func TestServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			handler := mcpserver.NewHTTPHandler(s, nil)
+			handler := mcpserver.NewHTTPHandler(s, &mcpserver.HTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
 			web := httptest.NewServer(handler)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)

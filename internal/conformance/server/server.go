@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -102,6 +103,14 @@ func addTools(s *mcpserver.Server) error {
 				return nil, err
 			}
 			return mcpserver.Text("region=" + in.Region), nil
+		}},
+		{mcpserver.Tool{Name: "test_reconnection", Description: "Lets go of the client, which comes back for the result"}, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+			mcpserver.CloseStream(ctx, 10*time.Millisecond)
+			select { // the client needs a moment to come back
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return mcpserver.Text("Reconnection test completed successfully"), ctx.Err()
 		}},
 		{mcpserver.Tool{Name: "test_trigger_tool_change", Description: "Changes the list of tools"}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
 			const name = "transient_tool"
