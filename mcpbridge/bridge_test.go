@@ -581,3 +581,43 @@ func (f *failing) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) 
 	}
 	return f.Provider.OpenSession(ctx, o)
 }
+
+// Many bridges to one server at once, with calls, cancellations, changes of the
+// lists and closes in between.
+func TestManyBridges(t *testing.T) {
+	s := bare(t, nil)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			b := mcpbridge.New(s, &mcpbridge.Options{Send: func(context.Context, json.RawMessage) error { return nil }})
+			defer b.Close()
+			var calls sync.WaitGroup
+			for n := range 8 {
+				calls.Go(func() {
+					got, err := b.Handle(t.Context(), fmt.Appendf(nil, `{"id":%d,"method":"tools/call","params":{"name":"add","arguments":{"a":%d,"b":%d}}}`, n, i, n))
+					if want := fmt.Sprintf(`{"sum":%d}`, i+n); err != nil || !strings.Contains(string(got), want) && !strings.Contains(string(got), "-32000") {
+						t.Errorf("got %s, %v; want %s", got, err, want)
+					}
+				})
+				calls.Go(func() {
+					if got, err := b.Handle(t.Context(), fmt.Appendf(nil, `{"id":"w%d","method":"tools/call","params":{"name":"wait"}}`, n)); err != nil {
+						t.Errorf("got %s, %v", got, err)
+					}
+				})
+				calls.Go(func() {
+					handle(t, b, fmt.Sprintf(`{"method":"notifications/cancelled","params":{"requestId":"w%d"}}`, n))
+				})
+			}
+			name := fmt.Sprintf("t%d", i)
+			if err := addRaw(s, name, `{"content":[]}`); err != nil {
+				t.Error(err)
+			}
+			s.RemoveTool(name)
+			if i%2 == 0 {
+				_ = b.Close()
+			}
+			calls.Wait()
+		})
+	}
+	wg.Wait()
+}
