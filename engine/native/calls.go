@@ -138,20 +138,21 @@ func (t *turn) unmade(c *call) answer {
 func (t *turn) await(c *call) string {
 	hosts := t.s.hosts()
 	name := c.use.Name
-	h, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
-	if found {
-		if err := h.Ready(t.ctx, server.Name); err != nil && t.ctx.Err() != nil {
-			return textInterrupted
-		}
-		if tl := t.s.freshTable().byName[name]; tl != nil {
+	for range 2 { // as it is now, and once its server has come up
+		h, server, pending := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
+		if tl := t.s.freshTable().byName[name]; tl != nil { // after the status: it may have come up just now
 			c.tool = tl
 			return ""
 		}
+		if !pending || h.Ready(t.ctx, server.Name) != nil {
+			break
+		}
+	}
+	if t.ctx.Err() != nil {
+		return textInterrupted
 	}
 	text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", name)
-	_, server, found = serverOf(hosts, name, func(s mcphost.ServerStatus) bool {
-		return s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusPending
-	})
+	_, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	if found {
 		text = fmt.Sprintf("<tool_use_error>Error: No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
 		if server.Error != "" {

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	randomRuns = flag.Int("native.runs", 0, "how many random conversations TestRandom has; 0: TENON_RANDOM_RUNS, else 300")
+	randomRuns = flag.Int("native.runs", 0, "how many random conversations TestRandom has; 0: TENON_RANDOM_RUNS, else 200")
 	randomSeed = flag.Uint64("native.seed", 0, "run the one random conversation with this seed")
 )
 
@@ -36,7 +36,7 @@ func TestRandom(t *testing.T) {
 		runs = n
 	}
 	if runs == 0 {
-		runs = 300
+		runs = 200
 	}
 	if testing.Short() {
 		runs = min(runs, 50)
