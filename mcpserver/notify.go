@@ -64,6 +64,8 @@ func (n Notification) same(m Notification) bool {
 }
 
 // pump hands what is pending to the client.
+//
+//nolint:contextcheck,nolintlint // it belongs to the session, not to who changed a list; nothing is reported here, but in all callers
 func (ss *Session) pump() {
 	defer ss.life.leave()
 	ctx := closeContext{ss.life}
