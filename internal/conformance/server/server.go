@@ -123,9 +123,7 @@ func addTools(s *mcpserver.Server) error {
 		{mcpserver.Tool{Name: "test_trigger_prompt_change", Description: "Changes the list of prompts"}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
 			const name = "transient_prompt"
 			s.RemovePrompt(name)
-			err := s.AddPrompt( //nolint:contextcheck // the prompt outlives the call
-				&mcp.Prompt{Name: name, Description: "Comes and goes"}, prompt("Transient", mcpserver.UserMessage("still here")),
-			)
+			err := s.AddPrompt(&mcp.Prompt{Name: name, Description: "Comes and goes"}, prompt("Transient", mcpserver.UserMessage("still here")))
 			return mcpserver.Text("prompts changed"), err
 		}},
 	})
