@@ -26,7 +26,7 @@ func events(r io.Reader, limit int) (got []string, err error) {
 	}
 }
 
-// F12
+// Pain 34 and F12.
 func TestEventReader(t *testing.T) {
 	tests := []struct {
 		name, in string

@@ -389,7 +389,9 @@ func TestStandingStreamIsOptional(t *testing.T) {
 		"400": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) },
 		"406": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(406) },
 		"401": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
-		"302": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.com/", 302) },
+		"302": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://example.com/", http.StatusFound)
+		},
 		"json": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, "{}")
@@ -423,7 +425,7 @@ func TestStandingStreamIsOptional(t *testing.T) {
 	}
 }
 
-// F36, pain 16
+// Pain 16 and F36.
 func TestRedirects(t *testing.T) {
 	other := &rawHTTP{}
 	elsewhere := serve(t, other)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,8 +58,8 @@ func TestRemoteServerRestarts(t *testing.T) {
 		srv.Close()
 		if kind == TransportHTTP {
 			for range badPosts - 1 {
-				var ce *CallError
-				if _, err := h.Call(soon(t), "mcp__r__echo", []byte(`{"text":"x"}`), nil); !errors.As(err, &ce) || ce.Sent {
+				var ce *CallError // not read-only, so it is not made again
+				if _, err := h.Call(soon(t), "mcp__r__fail", nil, nil); !errors.As(err, &ce) {
 					t.Errorf("%s: a call to a server that is gone: %v", kind, err)
 				}
 			}
@@ -110,27 +112,43 @@ func TestTransientFaultAtTheStart(t *testing.T) {
 // remote one; what the host knows of it is the same.
 func TestRecoveryTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		up := true
 		var at []time.Duration
 		began := time.Now()
+		attempts := func() []time.Duration { mu.Lock(); defer mu.Unlock(); return slices.Clone(at) }
 		p := opensAfter(0)
 		open := p.open
 		p.open = func(ctx context.Context) error {
+			mu.Lock()
 			at = append(at, time.Since(began))
-			if !up {
+			ok := up
+			mu.Unlock()
+			if !ok {
 				return &HTTPError{Status: 503}
 			}
 			return open(ctx)
 		}
-		h := newHost(t, map[string]ServerConfig{"p": InProcess(p)})
-		if err := h.Ready(t.Context()); err != nil {
+		h, err := New(&Options{Servers: map[string]ServerConfig{"p": InProcess(p)}, Dir: t.TempDir()})
+		if err != nil {
 			t.Fatal(err)
 		}
 		c := h.conns["p"]
-		c.remote = true // before anything is lost
+		c.remote = true
+		h.Start(t.Context())
+		if err := h.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(stableAfter)
+		mu.Lock()
 		up, at, began = false, nil, time.Now()
-		c.rec.link.link.(*localLink).ender() // the connection breaks
+		mu.Unlock()
+		c.mu.Lock()
+		l := c.rec.link.link
+		c.mu.Unlock()
+		if err := l.close(); err != nil { // the connection breaks
+			t.Fatal(err)
+		}
 		synctest.Wait()
 		if s := status(t, h, "p"); s.Status != StatusPending || s.ToolCount != 1 {
 			t.Errorf("right after the loss: %s, %d tools", s.Status, s.ToolCount)
@@ -140,13 +158,14 @@ func TestRecoveryTimes(t *testing.T) {
 		if s := status(t, h, "p"); s.Status != StatusFailed || s.ToolCount != 0 || len(h.Tools()) != 0 || s.NextAttempt.IsZero() {
 			t.Errorf("after five attempts: %s, next %v", s.Status, s.NextAttempt)
 		}
-		if len(at) != 5 {
-			t.Fatalf("attempts at %v, want five", at)
+		got := attempts()
+		if len(got) != 5 {
+			t.Fatalf("attempts at %v, want five", got)
 		}
 		for i, least := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
-			pause := at[i]
+			pause := got[i]
 			if i > 0 {
-				pause -= at[i-1]
+				pause -= got[i-1]
 			}
 			if pause < least || pause > least*5/4+time.Millisecond {
 				t.Errorf("pause before attempt %d is %v, want %v and a little", i+1, pause, least)
@@ -154,10 +173,12 @@ func TestRecoveryTimes(t *testing.T) {
 		}
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
-		if s := status(t, h, "p"); s.Status != StatusFailed || len(at) != 6 {
-			t.Errorf("in the background: %s, attempts at %v", s.Status, at)
+		if s := status(t, h, "p"); s.Status != StatusFailed || len(attempts()) != 6 {
+			t.Errorf("in the background: %s, attempts at %v", s.Status, attempts())
 		}
+		mu.Lock()
 		up = true
+		mu.Unlock()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		if s := status(t, h, "p"); s.Status != StatusConnected || s.ToolCount != 1 {

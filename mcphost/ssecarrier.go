@@ -119,7 +119,7 @@ func (c *sseCarrier) read(body io.ReadCloser, events *eventReader) {
 func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
+	defer context.AfterFunc(c.ctx, cancel)() //nolint:contextcheck // the end of the connection ends the request, too
 	h := http.Header{"Content-Type": {"application/json"}}
 	if m.call != nil {
 		for k, v := range m.call.headers {
@@ -127,7 +127,7 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 		}
 		m.call.sent.Store(true)
 	}
-	resp, err := c.to.do(ctx, http.MethodPost, m.data, h)
+	resp, err := c.to.do(ctx, http.MethodPost, m.data, h) //nolint:bodyclose // refusal and discard close it
 	if err != nil {
 		if m.call != nil && neverSent(err) {
 			m.call.sent.Store(false)

@@ -266,7 +266,7 @@ func TestStrangeIDs(t *testing.T) {
 	}
 }
 
-// F09
+// Pain 33 and F09.
 func TestListChangedBurst(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"b": child("burst")})
 	connected(t, h)

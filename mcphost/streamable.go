@@ -118,7 +118,7 @@ func (c *httpCarrier) spawn(f func()) bool {
 // send posts a message. The answer to a request may have arrived when it returns.
 func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(c.ctx, cancel)
+	stop := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the request, too
 	release := func() { stop(); cancel() }
 	header, withSession := c.headers(m)
 	if m.call != nil {
@@ -295,7 +295,7 @@ func replyError(body []byte) *jsonrpc.Error {
 	var r struct {
 		Error *jsonrpc.Error `json:"error"`
 	}
-	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 {
+	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 { //nolint:nilerr // what is no reply is no error of it
 		return nil
 	}
 	return r.Error
@@ -347,7 +347,7 @@ func (c *httpCarrier) answerStream(ctx context.Context, m *outgoing, resp *http.
 		}
 		if m.method == methodListen {
 			// The reply to it would be its end; what counts are the events.
-			if resp, err = c.relisten(ctx, m, pos); err != nil {
+			if resp, err = c.relisten(ctx, m, pos); err != nil { //nolint:bodyclose // events closes it
 				return
 			}
 			continue
@@ -356,7 +356,7 @@ func (c *httpCarrier) answerStream(ctx context.Context, m *outgoing, resp *http.
 			c.wire.fail(m.id, fmt.Errorf("%w: the stream ended: %w", ErrConnectionLost, orEOF(err)))
 			return
 		}
-		if resp, err = c.resume(ctx, pos); err != nil {
+		if resp, err = c.resume(ctx, pos); err != nil { //nolint:bodyclose // events closes it
 			c.wire.fail(m.id, fmt.Errorf("%w: %w", ErrConnectionLost, err))
 			return
 		}

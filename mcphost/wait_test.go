@@ -112,7 +112,8 @@ func TestPlanWaits(t *testing.T) {
 		{
 			"options win over variables",
 			[]waitServer{option("o"), always(file("f"))},
-			env(startup, "9000", "MCP_CONNECTION_NONBLOCKING", "0", "MCP_CONNECT_TIMEOUT_MS", "9000"), WaitInput{},
+			env(startup, "9000", "MCP_CONNECTION_NONBLOCKING", "0", "MCP_CONNECT_TIMEOUT_MS", "9000"),
+			WaitInput{},
 			WaitOptions{StartupWait: new(time.Second), Blocking: new(false), BatchTimeout: new(two)},
 			map[string]serverWait{"o": {turn: time.Second}, "f": {start: two, turn: time.Second}},
 		},

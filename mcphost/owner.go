@@ -1,0 +1,386 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// An owner is the goroutine that owns a conn's connection. Its fields are its own.
+type owner struct {
+	*conn
+	ctx   context.Context // of the conn's life; ends with close
+	start context.Context // bounds the first attempts
+
+	results chan dialed
+	listed  chan listing
+	dialing *dialing // the attempt under way
+	waiters []chan error
+	timer   *time.Timer // nil when none is set
+	pause   *time.Timer // before listing anew
+	listing bool
+}
+
+// A dialing is an attempt under way, a dialed its outcome.
+type dialing struct {
+	began  time.Time
+	cancel context.CancelFunc
+}
+
+type dialed struct {
+	of   *dialing
+	link link
+	list toolList
+	err  error
+}
+
+type listing struct {
+	of   *liveLink
+	list toolList
+	err  error
+}
+
+func (o *owner) loop() {
+	o.apply(evStart, facts{lazy: o.rec.cached}, nil)
+	for o.turn() {
+	}
+	o.answer(ErrClosed)
+	o.apply(evClose, facts{}, ErrClosed)
+}
+
+// turn handles one event. It reports false at the end of the conn's life.
+func (o *owner) turn() bool {
+	var done, lost, relist <-chan struct{}
+	if l := o.rec.link; l != nil {
+		done, lost = l.done(), l.lost()
+		if o.pause == nil && !o.listing {
+			relist = o.relist
+		}
+	}
+	select {
+	case <-o.ctx.Done():
+		return false
+	case cmd := <-o.cmds:
+		o.command(cmd)
+	case <-o.use:
+		o.apply(evUse, facts{}, nil)
+	case <-due(o.timer):
+		o.timer = nil
+		o.apply(evTimer, facts{remote: o.remote}, nil)
+	case d := <-o.results:
+		o.dialed(d)
+	case <-done:
+		l := o.rec.link
+		o.lost(o.dialer.fault(o.ctx, PhaseSession, l.err(), l.link))
+	case <-lost:
+		o.lost(o.dialer.fault(o.ctx, PhaseSession, errSessionLost, nil))
+	case <-relist:
+		o.pause = time.NewTimer(relistPause)
+	case <-due(o.pause):
+		o.pause = nil
+		o.listAnew()
+	case l := <-o.listed:
+		o.relisted(l)
+	}
+	return true
+}
+
+func due(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
+}
+
+func (o *owner) command(cmd command) {
+	if cmd.ev != evDisable {
+		o.waiters = append(o.waiters, cmd.reply)
+	}
+	if cmd.ev == evReconnect && o.dialing != nil && o.state.round != roundAgain {
+		return // an attempt is under way: its outcome is the answer
+	}
+	before := o.state.phase
+	o.apply(cmd.ev, facts{remote: o.remote}, nil)
+	if cmd.ev == evEnable && before != phaseDisabled && o.dialing == nil {
+		o.answer(o.rec.err) // it was on
+	}
+	if cmd.ev == evDisable {
+		o.answer(ErrDisabled)
+		cmd.reply <- nil
+	}
+}
+
+// answer tells those who asked for an attempt how it went.
+func (o *owner) answer(err error) {
+	for _, w := range o.waiters {
+		w <- err // never blocks: the channel holds the one reply
+	}
+	o.waiters = nil
+}
+
+func (o *owner) lost(err *ConnectError) {
+	o.mu.Lock()
+	proven := o.rec.proven
+	o.mu.Unlock()
+	stable := proven || time.Since(o.rec.upSince) >= stableAfter || errors.Is(err, errSessionLost)
+	o.apply(evLost, facts{remote: o.remote, stable: stable}, err)
+}
+
+// apply is the only one that moves the state.
+func (o *owner) apply(ev event, f facts, err error) {
+	n, act, nerr := next(o.state, ev, f)
+	if nerr != nil {
+		o.log.Error("event refused", "error", nerr)
+		return
+	}
+	if ev == evUse && n == o.state {
+		return
+	}
+	if act.stopDial && o.dialing != nil {
+		o.dialing.cancel()
+		o.dialing = nil
+	}
+	o.stopTimer()
+	var delay time.Duration
+	if act.timer > 0 {
+		delay = act.timer + rand.N(act.timer/4+1)
+		o.timer = time.NewTimer(delay)
+	}
+	o.record(n, act, err, delay)
+	if act.dial {
+		o.dial()
+	}
+}
+
+func (o *owner) stopTimer() {
+	if o.timer != nil {
+		o.timer.Stop()
+		o.timer = nil
+	}
+}
+
+// record writes the new state down and tells about it.
+func (o *owner) record(n state, act action, err error, delay time.Duration) {
+	now := time.Now()
+	o.mu.Lock()
+	before := o.state.status()
+	hadTools := o.showsTools()
+	o.state = n
+	if act.dropLink && o.rec.link != nil {
+		o.drop(errors.Is(err, errSessionLost))
+	}
+	if err != nil {
+		o.rec.err, o.rec.lastBad = err, now
+	} else if n.phase == phaseReady || n.phase == phaseDisabled {
+		o.rec.err = o.rec.list.problem
+	}
+	o.rec.nextTry = time.Time{}
+	if delay > 0 {
+		o.rec.nextTry = now.Add(delay)
+	}
+	after := n.status()
+	if before != after {
+		o.rec.since = now
+	}
+	if after != StatusPending {
+		o.rec.settled = true
+	}
+	tools := o.showsTools() != hadTools || n.phase == phaseReady
+	o.broadcast()
+	o.mu.Unlock()
+	if before != after || tools || err != nil {
+		o.notify(Event{Server: o.name, Status: after, Tools: tools, Err: err, Time: now})
+	}
+}
+
+// drop closes the link, at once or, if calls on it may still be answered, when
+// they are done. c.mu is held.
+func (o *owner) drop(gently bool) {
+	l := o.rec.link
+	o.rec.link = nil
+	o.rec.diag = l.diagnostics()
+	l.retired, l.idle = true, make(chan struct{})
+	if l.users == 0 {
+		close(l.idle)
+	}
+	o.wg.Go(func() {
+		if gently {
+			select {
+			case <-l.idle:
+			case <-l.done():
+			case <-o.ctx.Done():
+			}
+		}
+		if err := l.close(); err != nil {
+			o.log.Warn("closing the connection", "error", err)
+		}
+	})
+}
+
+// dial begins an attempt.
+func (o *owner) dial() {
+	ctx, cancel := context.WithCancel(o.ctx)
+	d := &dialing{began: time.Now(), cancel: cancel}
+	stop := func() bool { return true }
+	if o.state.round == roundInitial {
+		stop = context.AfterFunc(o.start, cancel)
+	}
+	o.dialing = d
+	o.wg.Go(func() {
+		defer cancel()
+		defer stop()
+		l, list, err := o.dialer.dial(ctx)
+		select {
+		case o.results <- dialed{d, l, list, err}:
+		case <-ctx.Done():
+			if l != nil {
+				_ = l.close() // nobody wants it any more
+			}
+			if err == nil {
+				err = o.dialer.fault(ctx, PhaseInitialize, ctx.Err(), nil)
+			}
+			select {
+			case o.results <- dialed{of: d, err: err}:
+			case <-o.ctx.Done():
+			}
+		}
+	})
+}
+
+func (o *owner) dialed(d dialed) {
+	if d.of != o.dialing {
+		if d.link != nil { // of an attempt that was called off
+			o.wg.Go(func() { _ = d.link.close() })
+		}
+		return
+	}
+	o.dialing = nil
+	if d.err != nil {
+		f := facts{remote: o.remote}
+		var ce *ConnectError
+		if errors.As(d.err, &ce) {
+			f.transient, f.needsAuth = ce.Transient, ce.NeedsAuth
+		}
+		if o.state.round == roundInitial && o.start.Err() != nil {
+			f.transient = false // whoever started the host has given up waiting
+		}
+		o.forget(ce)
+		o.apply(evFailed, f, d.err)
+		if !o.state.trying() {
+			o.answer(d.err)
+		}
+		return
+	}
+	o.mu.Lock()
+	o.rec.link = &liveLink{link: d.link}
+	o.rec.info = d.link.info()
+	o.setList(d.list)
+	now := time.Now()
+	o.rec.upSince, o.rec.lastOK, o.rec.took = now, now, now.Sub(d.of.began)
+	o.rec.proven, o.rec.hold, o.rec.holdTill = false, 0, time.Time{}
+	o.mu.Unlock()
+	o.apply(evConnected, facts{}, nil)
+	o.keep()
+	o.resume(o.rec.link)
+	o.answer(nil)
+}
+
+// keep saves the tool list for the next run.
+func (o *owner) keep() {
+	if o.cache == nil || o.rec.list.problem != nil {
+		return
+	}
+	info, list := o.rec.info, o.rec.list
+	o.wg.Go(func() {
+		if err := o.cache.save(o.name, o.cfg, info, list); err != nil {
+			o.log.Warn("saving the tool list for the next run", "error", err)
+		}
+	})
+}
+
+// forget drops the tool list of a server that refused the connection for good.
+func (o *owner) forget(ce *ConnectError) {
+	if o.cache == nil || ce == nil {
+		return
+	}
+	switch ce.HTTPStatus {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		o.cache.drop(o.name, o.cfg)
+	}
+}
+
+// resume restores on a new connection what was asked of the old one.
+func (o *owner) resume(l *liveLink) {
+	o.mu.Lock()
+	uris, level := slices.Sorted(maps.Keys(o.subs)), o.level
+	o.mu.Unlock()
+	if len(uris) == 0 && level == "" {
+		return
+	}
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
+		defer cancel()
+		var errs []error
+		if level != "" {
+			errs = append(errs, l.setLevel(ctx, level))
+		}
+		for _, uri := range uris {
+			errs = append(errs, l.subscribe(ctx, uri))
+		}
+		if err := errors.Join(errs...); err != nil {
+			o.log.Warn("restoring subscriptions", "error", err)
+		}
+	})
+}
+
+// listAnew lists the tools again, once for all notices so far.
+func (o *owner) listAnew() {
+	l := o.rec.link
+	if l == nil {
+		return
+	}
+	select {
+	case <-o.relist: // this list will have that change
+	default:
+	}
+	o.listing = true
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
+		defer cancel()
+		list, err := l.listTools(ctx)
+		select {
+		case o.listed <- listing{l, list, err}:
+		case <-o.ctx.Done():
+		}
+	})
+}
+
+// relisted swaps the list, unless it could not be had: then the old one stays.
+func (o *owner) relisted(l listing) {
+	o.listing = false
+	if l.of != o.rec.link {
+		return
+	}
+	err := l.err
+	if err == nil {
+		err = l.list.problem
+	}
+	now := time.Now()
+	o.mu.Lock()
+	if err == nil || len(l.list.tools) > 0 {
+		o.setList(l.list)
+	}
+	o.rec.err = err
+	o.broadcast()
+	o.mu.Unlock()
+	if err != nil {
+		o.log.Warn("listing the tools anew", "error", err)
+	} else {
+		o.keep()
+	}
+	o.notify(Event{Server: o.name, Status: StatusConnected, Tools: true, Err: err, Time: now})
+}
