@@ -27,6 +27,9 @@ func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage
 
 // call calls a tool for a session, or directly if ss is nil.
 func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error) {
+	if s.life.isClosed() || ss != nil && ss.life.isClosed() {
+		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
+	}
 	t := s.registry().tool(c.Name)
 	if t == nil {
 		return toolNotFound(c.Name), nil

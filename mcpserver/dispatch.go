@@ -27,8 +27,8 @@ func (s Scheduling) String() string {
 	return "concurrent"
 }
 
-// A Middleware wraps each call of a tool handler, resource reader and prompt
-// handler. It runs where the handler runs, after the arguments were checked and
+// A Middleware wraps each call of a tool handler, resource reader, prompt
+// handler and [Options.Complete]. It runs where they run, after arguments were checked and
 // before the result is. It calls next at most once, with a context that comes
 // from its own; next returns the handler's error. What the middleware returns
 // counts as the handler's error, and a panic in it is contained like the handler's.

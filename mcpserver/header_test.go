@@ -58,7 +58,8 @@ func TestHeaderParamsOfGoTypes(t *testing.T) {
 	s := newTestServer(t, nil)
 	MustAddTool(s, &Tool{Name: "t"}, func(context.Context, struct {
 		Region string `json:"region" jsonschema:"x-mcp-header=Region"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", nil
 	})
 	if got := s.HeaderParams("t"); len(got) != 1 || got[0].Name != "Region" || !slices.Equal(got[0].Path, []string{"region"}) {

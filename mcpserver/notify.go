@@ -2,8 +2,10 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -93,7 +95,7 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 		return &NotFoundError{KindResource, uri}
 	}
 	if f := ss.server.opts.Subscribe; f != nil {
-		if err := f(ctx, uri); err != nil {
+		if err := ss.server.contained(ctx, f, uri); err != nil {
 			return fmt.Errorf("subscribing to %q: %w", uri, err)
 		}
 	}
@@ -101,6 +103,18 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	ss.subscribed[uri] = struct{}{}
 	ss.mu.Unlock()
 	return nil
+}
+
+// contained calls a function of the options; a panic is logged and an error.
+func (s *Server) contained(ctx context.Context, f func(context.Context, string) error, uri string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.logger.ErrorContext(ctx, "subscription handler panicked", "server", s.name, "uri", uri,
+				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = errors.New("internal error")
+		}
+	}()
+	return f(ctx, uri)
 }
 
 // Unsubscribe ends a subscription. It is no error if there is none.
@@ -113,7 +127,7 @@ func (ss *Session) Unsubscribe(ctx context.Context, uri string) error {
 	delete(ss.subscribed, uri)
 	ss.mu.Unlock()
 	if f := ss.server.opts.Unsubscribe; f != nil && was {
-		if err := f(ctx, uri); err != nil {
+		if err := ss.server.contained(ctx, f, uri); err != nil {
 			return fmt.Errorf("unsubscribing from %q: %w", uri, err)
 		}
 	}

@@ -216,49 +216,6 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	return r, nil
 }
 
-// maxSuggestions is how many values the protocol allows in one answer.
-const maxSuggestions = 100
-
-// Complete suggests values for an argument of a prompt or resource template.
-// Without a suggestion the answer is empty.
-func (s *Server) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	if s.life.isClosed() {
-		return nil, fmt.Errorf("completing on %q: %w", s.name, ErrClosed)
-	}
-	if s.opts.Complete != nil {
-		if r, err := s.complete(ctx, p); r != nil || err != nil {
-			return r, err
-		}
-	}
-	r := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
-	if p == nil || p.Ref == nil {
-		return r, nil
-	}
-	if prompt := s.registry().prompts[p.Ref.Name]; prompt != nil && p.Ref.Type == "ref/prompt" {
-		for _, v := range prompt.enums[p.Argument.Name] {
-			if strings.HasPrefix(strings.ToLower(v), strings.ToLower(p.Argument.Value)) {
-				r.Completion.Values = append(r.Completion.Values, v)
-			}
-		}
-	}
-	r.Completion.Total = len(r.Completion.Values)
-	if r.Completion.Total > maxSuggestions {
-		r.Completion.Values, r.Completion.HasMore = r.Completion.Values[:maxSuggestions], true
-	}
-	return r, nil
-}
-
-// complete calls the user's function; a panic is an error.
-func (s *Server) complete(ctx context.Context, p *mcp.CompleteParams) (r *mcp.CompleteResult, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.logger.ErrorContext(ctx, "completion panicked", "server", s.name, "panic", fmt.Sprint(v))
-			r, err = nil, errors.New("mcpserver: completing: internal error")
-		}
-	}()
-	return s.opts.Complete(ctx, p)
-}
-
 // UserMessage returns a message of the user with one text.
 func UserMessage(text string) *mcp.PromptMessage {
 	return &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: text}}

@@ -36,8 +36,11 @@ func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name str
 }
 
 func doing(kind Kind) string {
-	if kind == KindPrompt {
+	switch kind {
+	case KindPrompt:
 		return "making prompt"
+	case KindCompletion:
+		return "completing for"
 	}
 	return "reading resource"
 }

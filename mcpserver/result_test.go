@@ -86,7 +86,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// B24 B27
+// B24 B27. R29 has no counterpart: the keys of JSON are strings.
 func TestDecodingResults(t *testing.T) {
 	var r Result
 	text := `{"content":[{"type":"text","text":12.0,"annotations":{"priority":0.5}},{"type":"x/new","y":1}],"structuredContent":null,"k":"v","requestState":"s"}`

@@ -183,18 +183,23 @@ func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSessio
 // ones are accepted. It waits for handlers to end, but not much longer than a
 // second; those that still run are logged. It may be called more than once.
 func (s *Server) Close() error {
-	if s.life.begin() {
-		s.mu.Lock()
-		open := make([]*Session, 0, len(s.sessions))
-		for ss := range s.sessions {
-			open = append(open, ss)
-		}
-		s.mu.Unlock()
-		for _, ss := range open {
-			ss.begin()
-		}
+	s.life.begin()
+	s.mu.Lock()
+	lives := []*lifetime{s.life}
+	open := make([]*Session, 0, len(s.sessions))
+	for ss := range s.sessions {
+		open, lives = append(open, ss), append(lives, ss.life)
 	}
-	if n := s.life.wait(closeGrace); n > 0 {
+	s.mu.Unlock()
+	for _, ss := range open {
+		ss.begin()
+	}
+	var n int64
+	deadline := time.Now().Add(closeGrace)
+	for _, life := range lives {
+		n += life.wait(max(0, time.Until(deadline)))
+	}
+	if n > 0 {
 		s.logger.Warn("handlers still run after the server was closed", "server", s.name, "handlers", n)
 	}
 	return nil
@@ -209,6 +214,7 @@ const (
 	KindResource         Kind = "resource"
 	KindResourceTemplate Kind = "resource template"
 	KindPrompt           Kind = "prompt"
+	KindCompletion       Kind = "completion" // of requests only
 )
 
 // A Rejection is a registration that was left out.
@@ -219,7 +225,11 @@ type Rejection struct {
 	Err  error
 }
 
-// Rejected lists the registrations that were left out, in the order in which they were tried.
+// maxRejected is how many rejections a server remembers.
+const maxRejected = 1000
+
+// Rejected lists the registrations that were left out, in the order in which
+// they were tried, at most the first thousand.
 func (s *Server) Rejected() []Rejection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +240,9 @@ func (s *Server) Rejected() []Rejection {
 func (s *Server) reject(kind Kind, name string, err error) error {
 	err = fmt.Errorf("mcpserver: %s %q on server %q was left out: %w", kind, name, s.name, err)
 	s.mu.Lock()
-	s.rejected = append(s.rejected, Rejection{kind, name, err})
+	if len(s.rejected) < maxRejected {
+		s.rejected = append(s.rejected, Rejection{kind, name, err})
+	}
 	s.mu.Unlock()
 	s.logger.Warn(string(kind)+" left out", "server", s.name, "name", name, "error", err)
 	return err

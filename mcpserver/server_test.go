@@ -111,15 +111,14 @@ func TestPanicsAreContained(t *testing.T) {
 	var log logBuffer
 	s := newTestServer(t, &Options{Logger: log.logger()})
 	addRaw(t, s, "panic", func(context.Context, json.RawMessage) (*Result, error) { panic("secret state 42") })
-	addRaw(t, s, "nilmap", func(context.Context, json.RawMessage) (*Result, error) {
-		var m map[string]int
-		m["a"] = 1
-		return nil, nil
+	addRaw(t, s, "nilpointer", func(context.Context, json.RawMessage) (*Result, error) {
+		var p *Tool
+		return Text(p.Name), nil
 	})
 	addRaw(t, s, "odd", returns(nil, panicky{}))
 	for _, sc := range []Scheduling{Concurrent, Inline} {
 		s.SetDispatch(sc, nil)
-		for _, name := range []string{"panic", "nilmap"} {
+		for _, name := range []string{"panic", "nilpointer"} {
 			wantText(t, s, name, `{}`, "Tool '"+name+"' failed: internal error", true)
 		}
 		wantFailure(t, s, "odd", `{}`, "panics")

@@ -173,10 +173,7 @@ func (ss *Session) GetPrompt(ctx context.Context, name string, args map[string]s
 
 // Complete suggests values for an argument, as [Server.Complete] does.
 func (ss *Session) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	if err := ss.check(ctx); err != nil {
-		return nil, err
-	}
-	return ss.server.Complete(ctx, p)
+	return ss.server.complete(ctx, ss, p)
 }
 
 // levels are the levels of log messages, the least severe first.

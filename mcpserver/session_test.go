@@ -373,7 +373,8 @@ func TestManySessionsAtOnce(t *testing.T) {
 		N       int
 		Session string
 		ID      string
-	}, error) {
+	}, error,
+	) {
 		r := RequestFrom(ctx)
 		_ = r.Progress(ctx, float64(in.N), 0, r.SessionID)
 		return struct {

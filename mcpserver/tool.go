@@ -292,7 +292,7 @@ func checkToolName(name string) error {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.':
 		default:
-			return fmt.Errorf("its name has the character %q; allowed are A-Z a-z 0-9 _ - .", r)
+			return fmt.Errorf("its name has the character %q; only A-Z a-z 0-9 _ - . are allowed", r)
 		}
 	}
 	return nil

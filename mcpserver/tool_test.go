@@ -39,7 +39,8 @@ func TestListTools(t *testing.T) {
 		s.AddTool(&Tool{Name: "bare"}, returns(Text(""), nil)),
 		AddTool(s, &Tool{Name: "typed"}, func(context.Context, struct {
 			A int `json:"a"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "", nil
 		}),
 		AddTool(s, &Tool{Name: "empty"}, func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }),
@@ -219,7 +220,7 @@ func TestTheRequestInTheContext(t *testing.T) {
 	s := newTestServer(t, nil)
 	var got *Request
 	addRaw(t, s, "look", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
-		got = RequestFrom(context.WithValue(ctx, "x", "y")) //nolint:staticcheck // any key will do
+		got = RequestFrom(context.WithValue(ctx, testKey{}, "y"))
 		return Text(""), nil
 	})
 	client := &mcp.Implementation{Name: "host"}

@@ -53,7 +53,8 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	if err != nil {
 		return s.rejectTool(t, fmt.Errorf("results: %w", err))
 	}
-	return s.addTool(t, handlerParts{typed: true, input: inSchema, output: outSchema,
+	return s.addTool(t, handlerParts{
+		typed: true, input: inSchema, output: outSchema,
 		run: func(ctx context.Context, inv *Invocation) error {
 			in, err := decode(inv.Arguments)
 			if err != nil {
@@ -64,7 +65,8 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 				inv.Result, err = encode(out)
 			}
 			return err
-		}})
+		},
+	})
 }
 
 // MustAddTool is [AddTool], but panics if the registration is wrong.

@@ -64,7 +64,8 @@ func TestNumbersKeepTheirPrecision(t *testing.T) {
 		ID  int64       `json:"id"`
 		Num json.Number `json:"num"`
 		Any any         `json:"any,omitempty"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return fmt.Sprint(in.ID, " ", in.Num), nil
 	})
 	wantText(t, s, "id", `{"id":9007199254740993,"num":12345678901234567890.5}`, "9007199254740993 12345678901234567890.5", false)

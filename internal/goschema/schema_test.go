@@ -330,9 +330,19 @@ func TestTypesOfOneName(t *testing.T) {
 // What encoding/json writes matches the schema of the type.
 func TestValuesMatchTheirSchemas(t *testing.T) {
 	values := []any{
-		empty{}, simple{}, keywordsValue(), node{Kids: []*node{{}, nil}}, tree{"a": {"b": nil}}, outer{}, outer{Other: &Other{}},
-		special{}, special{At: time.Unix(0, 0), Data: []byte{1}, Raw: json.RawMessage(`[1]`), Num: "1.5", Big: big.NewInt(7), ByID: map[int]string{-1: "x"}, InnerPtr: &inner{}},
-		map[string][]int{"a": nil}, ambiguous{}, loop{}, deepRef{nil, {}},
+		empty{},
+		simple{},
+		keywordsValue(),
+		node{Kids: []*node{{}, nil}},
+		tree{"a": {"b": nil}},
+		outer{},
+		outer{Other: &Other{}},
+		special{},
+		special{At: time.Unix(0, 0), Data: []byte{1}, Raw: json.RawMessage(`[1]`), Num: "1.5", Big: big.NewInt(7), ByID: map[int]string{-1: "x"}, InnerPtr: &inner{}},
+		map[string][]int{"a": nil},
+		ambiguous{},
+		loop{},
+		deepRef{nil, {}},
 	}
 	for _, v := range values {
 		schema, err := For(reflect.TypeOf(v), Output)

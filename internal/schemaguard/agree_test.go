@@ -260,14 +260,18 @@ func agree(t *testing.T, seed uint64, d Dialect) (agreed, undecided int) {
 // T02 T03
 func TestAgreesWithTheLibrary(t *testing.T) {
 	agreed, undecided := 0, 0
-	for seed := range uint64(300) {
+	seeds, least := uint64(300), 3000
+	if underRace {
+		seeds, least = 40, 300
+	}
+	for seed := range seeds {
 		for _, d := range []Dialect{Draft202012, Draft201909, Draft07} {
 			a, u := agree(t, seed, d)
 			agreed, undecided = agreed+a, undecided+u
 		}
 	}
 	t.Logf("agreed on %d values, %d undecided", agreed, undecided)
-	if agreed < 3000 || undecided > agreed/10 {
+	if agreed < least || undecided > agreed/10 {
 		t.Errorf("agreed on %d values only, %d undecided", agreed, undecided)
 	}
 }

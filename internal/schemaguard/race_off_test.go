@@ -1,0 +1,5 @@
+//go:build !race
+
+package schemaguard
+
+const underRace = false
