@@ -63,7 +63,7 @@ type face struct {
 func newFace(s *Server) *face {
 	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]bool)}
 	caps := s.Capabilities()
-	opts := &mcp.ServerOptions{
+	f.lib = mcp.NewServer(s.Info(), &mcp.ServerOptions{
 		Instructions: s.Instructions(),
 		Logger:       slog.New(quiet{s.logger.Handler()}),
 		Capabilities: &mcp.ServerCapabilities{
@@ -71,11 +71,8 @@ func newFace(s *Server) *face {
 		},
 		SubscribeHandler:   f.subscribe,
 		UnsubscribeHandler: f.unsubscribe,
-	}
-	if caps.Completions != nil {
-		opts.CompletionHandler = f.complete
-	}
-	f.lib = mcp.NewServer(s.Info(), opts)
+		CompletionHandler:  f.complete,
+	})
 	f.lib.AddReceivingMiddleware(f.receive)
 	f.mirror.init(f)
 	f.follow = s.NewSession(&SessionOptions{Notify: f.changed, everything: true})

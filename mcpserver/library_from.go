@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,7 +23,7 @@ const latestLegacy = "2025-11-25"
 // A LibraryServer is a server written for the official library, as a [Provider].
 type LibraryServer struct {
 	lib *mcp.Server
-	log *slog.Logger
+	log atomic.Pointer[slog.Logger]
 
 	mu    sync.Mutex // guards the rest
 	about *mcp.InitializeResult
@@ -41,17 +42,22 @@ func FromLibrary(srv *mcp.Server) *LibraryServer {
 	if srv == nil {
 		panic("mcpserver: FromLibrary without a server")
 	}
-	l := &LibraryServer{lib: srv, log: slog.New(slog.DiscardHandler), stale: true}
+	l := &LibraryServer{lib: srv, stale: true}
+	l.log.Store(slog.New(slog.DiscardHandler))
 	srv.AddReceivingMiddleware(l.guard)
 	return l
 }
+
+// SetLogger sets who hears of panics in handlers and of what the server lists that
+// makes no sense. Until then nobody does.
+func (l *LibraryServer) SetLogger(logger *slog.Logger) { l.log.Store(logger) }
 
 // guard turns a panic of a handler into an error.
 func (l *LibraryServer) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				l.log.Error("handler of a library server panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				l.log.Load().Error("handler of a library server panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 				if call, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
 					result, err = Errorf("Tool '%s' failed: internal error", call.Name).Library(), nil
@@ -96,7 +102,7 @@ func (l *LibraryServer) read(ctx context.Context) *mcp.InitializeResult {
 	}
 	session, err := l.OpenSession(ctx, nil)
 	if err != nil {
-		l.log.Error("handshake with a library server", "error", err)
+		l.log.Load().Error("handshake with a library server", "error", err)
 		return &mcp.InitializeResult{}
 	}
 	_ = session.Close()
@@ -114,7 +120,7 @@ func (l *LibraryServer) limit(o *SessionOptions) time.Duration {
 		lookup = os.LookupEnv
 	}
 	return effectiveTimeout(o.Timeout, envTimeout(lookup, func(name, value string) {
-		l.log.Warn("ignoring an environment variable that is not a usable number", "variable", name, "value", value)
+		l.log.Load().Warn("ignoring an environment variable that is not a usable number", "variable", name, "value", value)
 	}))
 }
 
@@ -314,7 +320,7 @@ func (s *librarySession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		for _, one := range page.Tools {
 			tool, err := decodeTool(one)
 			if err != nil {
-				s.owner.log.Warn("a tool of a library server is left out", "error", err)
+				s.owner.log.Load().Warn("a tool of a library server is left out", "error", err)
 				continue
 			}
 			tools = append(tools, tool)

@@ -1,10 +1,12 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +175,10 @@ func TestForeignListsAreWhole(t *testing.T) {
 }
 
 func TestForeignCalls(t *testing.T) {
-	session := openForeign(t, mcpserver.FromLibrary(foreign()), nil)
+	var log bytes.Buffer
+	p := mcpserver.FromLibrary(foreign())
+	p.SetLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	session := openForeign(t, p, nil)
 	call := func(name, args string) *mcpserver.Result {
 		t.Helper()
 		r, err := session.CallTool(t.Context(), mcpserver.Call{Name: name, Arguments: json.RawMessage(args)})
@@ -190,6 +195,9 @@ func TestForeignCalls(t *testing.T) {
 		if !r.IsError || !strings.Contains(r.Text(), want) || strings.Contains(r.Text(), "secret") || r.ToolNotFound() != (name == "nobody") {
 			t.Errorf("%s: %q, not found %v; want an error with %q", name, r.Text(), r.ToolNotFound(), want)
 		}
+	}
+	if !strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "stack=") {
+		t.Errorf("the logger did not hear of the panic: %s", &log)
 	}
 	r := call("novel", "null")
 	if len(r.Content) != 2 || r.Text() != "known" {

@@ -61,9 +61,6 @@ func (f *face) capabilities(lib *mcp.ServerCapabilities) *mcp.ServerCapabilities
 	if caps.Prompts == nil {
 		caps.Prompts = lib.Prompts
 	}
-	if caps.Completions == nil {
-		caps.Completions = lib.Completions
-	}
 	return caps
 }
 
@@ -387,6 +384,9 @@ func (f *face) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.G
 }
 
 func (f *face) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	if f.server.Capabilities().Completions == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server completes nothing"}
+	}
 	ctx, session, c, release, err := f.begin(ctx, req.Session, req)
 	if err != nil {
 		return nil, err
