@@ -134,7 +134,8 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 
 // Handle handles one message, or one batch, and returns the reply to it. It
 // blocks until the reply is there and may be called from any number of
-// goroutines; a slow call delays no other. raw must not be modified while Handle runs.
+// goroutines; a slow call delays no other. The bridge keeps raw: it must not be
+// modified, even after Handle has returned, since a handler may still run.
 //
 // Where the protocol wants no answer the reply is nil: to notifications, to
 // answers to our own requests, and to requests that notifications/cancelled took
