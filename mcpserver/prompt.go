@@ -76,7 +76,7 @@ func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in 
 	if p == nil || h == nil {
 		return s.AddPrompt(p, nil)
 	}
-	a, err := newPromptArgs[In](s)
+	a, err := newPromptArgs[In](s, p.Name)
 	if err != nil {
 		return s.reject(KindPrompt, p.Name, fmt.Errorf("arguments: %w", err))
 	}
@@ -102,13 +102,13 @@ type promptArgs[In any] struct {
 	read   func(json.RawMessage) (In, error)
 }
 
-func newPromptArgs[In any](s *Server) (*promptArgs[In], error) {
+func newPromptArgs[In any](s *Server, name string) (*promptArgs[In], error) {
 	read, schema, err := decoderFor[In](true)
 	if err != nil {
 		return nil, err
 	}
 	a := &promptArgs[In]{kinds: map[string]string{}, enums: map[string][]string{}, read: read}
-	if a.check, err = s.newChecker(schema, true, 0); err != nil {
+	if a.check, err = s.newChecker(name, schema, true, 0); err != nil {
 		return nil, err
 	}
 	var root struct {

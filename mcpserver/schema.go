@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
@@ -12,11 +13,12 @@ import (
 type checker struct {
 	schema *schemaguard.Schema
 	limits schemaguard.Limits
+	first  func() // what is known only once the schema is compiled goes to the log
 }
 
-// newChecker prepares a schema. A derived one is known to be valid. Compiling
+// newChecker prepares a schema of a tool or prompt. A derived one is known to be valid. Compiling
 // waits for the first call; the server's checkers share what has the same bytes.
-func (s *Server) newChecker(raw json.RawMessage, derived bool, depth int) (*checker, error) {
+func (s *Server) newChecker(of string, raw json.RawMessage, derived bool, depth int) (*checker, error) {
 	if depth == 0 {
 		depth = s.opts.MaxSchemaDepth
 	}
@@ -36,12 +38,20 @@ func (s *Server) newChecker(raw json.RawMessage, derived bool, depth int) (*chec
 		}
 		schema = s.schemas.keep(schema)
 	}
-	return &checker{schema, schemaguard.Limits{Depth: depth}}, nil
+	return &checker{schema, schemaguard.Limits{Depth: depth}, sync.OnceFunc(func() {
+		if err := schema.Compile(); err != nil {
+			s.logger.Warn("a schema cannot be used", "server", s.name, "of", of, "error", err)
+		}
+		if patterns := schema.Unchecked(); len(patterns) > 0 {
+			s.logger.Warn("patterns that only ECMA-262 has are not checked", "server", s.name, "of", of, "patterns", patterns)
+		}
+	})}, nil
 }
 
 // validate checks a value; with fill it first sets the defaults of what is
 // missing, and returns the value with them.
 func (c *checker) validate(value json.RawMessage, fill bool) (json.RawMessage, error) {
+	c.first()
 	if fill {
 		return c.schema.Fill(value, c.limits)
 	}

@@ -210,7 +210,7 @@ func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
 			return nil, err
 		}
 	}
-	if made.input, err = s.newChecker(input, derived, t.MaxSchemaDepth); err != nil {
+	if made.input, err = s.newChecker(t.Name, input, derived, t.MaxSchemaDepth); err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
 	var ignored []string
@@ -228,7 +228,7 @@ func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
 		output = nil
 	}
 	if output != nil {
-		if made.output, err = s.newChecker(output, derived, t.MaxSchemaDepth); err != nil {
+		if made.output, err = s.newChecker(t.Name, output, derived, t.MaxSchemaDepth); err != nil {
 			return nil, fmt.Errorf("output schema: %w", err)
 		}
 	}

@@ -126,6 +126,7 @@ func TestOneBadRegistrationIsLeftOut(t *testing.T) {
 		{"draft4", "draft-04", raw("draft4", `{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`, ``)},
 		{"draft6out", "draft-06", raw("draft6out", `{}`, `{"$schema":"http://json-schema.org/draft-06/schema#"}`)},
 		{"badout", "output schema", raw("badout", `{}`, `{"minimum":"x"}`)},
+		{"dangling", "#/$defs/nosuch leads nowhere", raw("dangling", `{"properties":{"a":{"$ref":"#/$defs/nosuch"}}}`, ``)},
 		{"header", "x-mcp-header", raw("header", `{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}`, ``)},
 		{"chan", "field C of type chan int", AddTool(s, &Tool{Name: "chan"}, func(context.Context, struct{ C chan int }) (string, error) { return "", nil })},
 		{"funcout", "field F of type func()", AddTool(s, &Tool{Name: "funcout"}, func(context.Context, struct{}) (struct{ F func() }, error) {

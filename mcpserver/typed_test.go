@@ -230,11 +230,12 @@ func TestMaxSchemaDepth(t *testing.T) {
 
 // T40 T41
 func TestReferences(t *testing.T) {
-	s := newTestServer(t, nil)
+	var log logBuffer
+	s := newTestServer(t, &Options{Logger: log.logger()})
 	for name, schema := range map[string]string{
 		"remote": `{"type":"object","properties":{"near":{"type":"integer"},"far":{"$ref":"https://x.example/schema.json"}}}`,
 		"file":   `{"type":"object","properties":{"far":{"$ref":"file:///etc/passwd"}}}`,
-		"broken": `{"type":"object","properties":{"far":{"$ref":"#/$defs/nosuch"}}}`,
+		"broken": `{"type":"object","$id":"http://x.example/y","properties":{"far":{"$ref":"#/$defs/nosuch"}}}`,
 		"loop":   `{"type":"object","$ref":"#"}`,
 		"local":  `{"type":"object","properties":{"far":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"integer"}}}`,
 	} {
@@ -250,6 +251,10 @@ func TestReferences(t *testing.T) {
 	wantFailure(t, s, "remote", `{"far":1}`, "/far", "https://x.example/schema.json", "never fetched")
 	wantFailure(t, s, "file", `{"far":1}`, "never fetched")
 	wantFailure(t, s, "broken", `{"far":1}`, "nosuch")
+	wantFailure(t, s, "broken", `{"far":1}`, "nosuch")
+	if n := strings.Count(log.String(), "a schema cannot be used"); n != 1 {
+		t.Errorf("%d warnings about the broken schema", n)
+	}
 	wantFailure(t, s, "loop", `{}`, "refers to itself")
 	wantText(t, s, "local", `{"far":1}`, "ok", false)
 	wantFailure(t, s, "local", `{"far":"x"}`, "/far: expected an integer")
@@ -260,5 +265,18 @@ func TestRegistrationErrorsAreTyped(t *testing.T) {
 	err := AddTool(s, &Tool{Name: "t"}, func(context.Context, struct{ A struct{ C complex64 } }) (string, error) { return "", nil })
 	if err == nil || !strings.Contains(err.Error(), "A.C") || !strings.Contains(err.Error(), "complex64") || errors.Unwrap(err) == nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestUncheckedPatternsAreLogged(t *testing.T) {
+	var log logBuffer
+	s := newTestServer(t, &Options{Logger: log.logger()})
+	if err := s.AddTool(&Tool{Name: "t", InputSchema: json.RawMessage(`{"properties":{"a":{"pattern":"^(?!x)"}}}`)}, returns(Text("ok"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, s, "t", `{"a":"x"}`, "ok", false)
+	wantText(t, s, "t", `{"a":"y"}`, "ok", false)
+	if n := strings.Count(log.String(), "^(?!x)"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log.String())
 	}
 }

@@ -100,17 +100,32 @@ func TestIdentifiersAndAnchors(t *testing.T) {
 
 // T40
 func TestALocalReferenceThatLeadsNowhere(t *testing.T) {
-	s := mustNew(t, `{"properties":{"a":{"$ref":"#/$defs/nosuch"}}}`)
+	for _, ref := range []string{"#/$defs/nosuch", "#nosuch", "#/allOf/1", "#/properties/a/type/x", "#/%zz"} {
+		for _, keyword := range []string{"$ref", "$dynamicRef"} {
+			_, err := New(json.RawMessage(`{"properties":{"a":{"` + keyword + `":"` + ref + `","type":"string"}},"allOf":[{}]}`))
+			if err == nil || !strings.Contains(err.Error(), ref) {
+				t.Errorf("%s %s: got %v, want an error that names it", keyword, ref, err)
+			}
+		}
+	}
+	// Beside an $id it takes the library to tell.
+	s := mustNew(t, `{"$id":"http://x.example/y","properties":{"a":{"$ref":"#/$defs/nosuch"}}}`)
 	var broken *SchemaError
-	if err := s.Compile(); !errors.As(err, &broken) || !strings.Contains(err.Error(), "nosuch") {
+	if err := s.Compile(); !errors.As(err, &broken) || !strings.Contains(err.Error(), "nosuch") || strings.Contains(err.Error(), "tenon://") {
 		t.Errorf("Compile: got %v, want a SchemaError that names the place", err)
 	}
 	if err := s.Validate([]byte(`{}`), Limits{}); !errors.As(err, &broken) {
 		t.Errorf("Validate: got %v, want a SchemaError", err)
 	}
-	if strings.Contains(s.Compile().Error(), "tenon://") {
-		t.Errorf("message %q has a name from inside", s.Compile())
+	for _, schema := range []string{
+		`{"properties":{"a~b/c%":{"$ref":"#/properties/a~0b~1c%25/x"}}}`,
+	} {
+		if _, err := New(json.RawMessage(schema)); err == nil {
+			t.Errorf("%s was taken", schema)
+		}
 	}
+	mustNew(t, `{"properties":{"a~b/c%":{"items":[{"$ref":"#/properties/a~0b~1c%25"}]}},"x":{"y":[{"type":"string"}]},"allOf":[{"$ref":"#/x/y/0"}],"$schema":"http://json-schema.org/draft-07/schema#"}`)
+	mustNew(t, `{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#here","definitions":{"a":{"$id":"#here"}}}`)
 }
 
 // T40 T41

@@ -50,8 +50,9 @@ type Schema struct {
 }
 
 // New checks a schema: it is JSON, it keeps the bounds, it names no dialect
-// but the three, and it is valid in its own. References are resolved at the
-// first use, or by [Schema.Compile]. New keeps raw; the caller must not change it.
+// but the three, it is valid in its own, and local references lead somewhere. It
+// is compiled at the first use, or by [Schema.Compile]. New keeps raw; the caller
+// must not change it.
 func New(raw json.RawMessage) (*Schema, error) { return NewWith(raw, nil) }
 
 // NewWith is [New] with documents, by their URLs, to which references may lead.
@@ -85,7 +86,7 @@ func prepare(raw json.RawMessage, known map[string]json.RawMessage) (*Schema, er
 	}
 	w := surveyor{dialect: d}
 	doc = w.schema(doc, 0)
-	if err := errors.Join(w.errs...); err != nil {
+	if err := errors.Join(append(w.errs, w.checkRefs(doc))...); err != nil {
 		return nil, err
 	}
 	others := map[string]any{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,9 @@ const (
 type surveyor struct {
 	dialect    Dialect
 	subschemas int
+	refs       []string // local references
+	anchors    map[string]bool
+	embedded   bool // some subschema has an $id, so that a local reference is local to it
 	errs       []error
 }
 
@@ -62,6 +66,7 @@ func (w *surveyor) schema(v any, nesting int) any {
 		return v
 	}
 	w.checkDialect(obj, nesting)
+	w.note(obj)
 	for name, value := range obj {
 		if value, ok := value.(json.Number); ok {
 			w.checkNumber(name, string(value))
@@ -72,6 +77,70 @@ func (w *surveyor) schema(v any, nesting int) any {
 		obj[name] = w.keyword(name, value, nesting)
 	}
 	return obj
+}
+
+// note collects references and what they may lead to.
+func (w *surveyor) note(obj map[string]any) {
+	for _, name := range [...]string{"$ref", "$dynamicRef"} {
+		if ref, ok := obj[name].(string); ok && strings.HasPrefix(ref, "#") {
+			w.refs = append(w.refs, ref[1:])
+		}
+	}
+	if w.anchors == nil {
+		w.anchors = map[string]bool{}
+	}
+	for _, name := range [...]string{"$anchor", "$dynamicAnchor", "$id"} {
+		anchor, ok := obj[name].(string)
+		if !ok {
+			continue
+		}
+		if name == "$id" {
+			base, fragment, _ := strings.Cut(anchor, "#")
+			w.embedded = w.embedded || base != ""
+			anchor = fragment
+		}
+		w.anchors[anchor] = true
+	}
+}
+
+// checkRefs reports a local reference that leads nowhere in doc. What embedded
+// schemas mean by it is left to the library.
+func (w *surveyor) checkRefs(doc any) error {
+	if w.embedded {
+		return nil
+	}
+	for _, ref := range w.refs {
+		target, err := url.PathUnescape(ref)
+		if err == nil && (target == "" || w.anchors[target] || strings.HasPrefix(target, "/") && leads(doc, target)) {
+			continue
+		}
+		return fmt.Errorf("the reference #%s leads nowhere", shorten(ref, 100))
+	}
+	return nil
+}
+
+// leads reports whether a JSON pointer leads to a value of doc.
+func leads(doc any, pointer string) bool {
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch v := doc.(type) {
+		case map[string]any:
+			value, ok := v[token]
+			if !ok {
+				return false
+			}
+			doc = value
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return false
+			}
+			doc = v[i]
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func (w *surveyor) keyword(name string, value any, nesting int) any {
