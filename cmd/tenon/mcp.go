@@ -32,7 +32,7 @@ reported on standard error, and the other entries are used.`,
 		RunE: groupRun,
 	}
 	for _, make := range []func(*process, *mcpFlags) *cobra.Command{
-		newListCommand, newStatusCommand, newDoctorCommand, newToolsCommand, newCallCommand,
+		newListCommand, newStatusCommand, newDoctorCommand, newToolsCommand, newSearchCommand, newCallCommand,
 		newResourcesCommand, newReadCommand, newPromptsCommand, newPromptCommand,
 	} {
 		f := new(mcpFlags)

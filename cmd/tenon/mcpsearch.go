@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolsearch"
+)
+
+const searchLong = `Search the tools of the connected servers, as a model with many tools does: the best match first.
+
+Each QUERY is a phrasing of its own, and their rankings are put together: say the same in other words and the
+right tool rises. Within a QUERY, +WORD has to be in the name; select:A,B picks tools by name; the name of a
+server lists its tools.
+
+A server that cannot be connected is reported on standard error: its tools were not searched. If nothing
+matches, the exit status is 1.`
+
+func newSearchCommand(p *process, f *mcpFlags) *cobra.Command {
+	var asJSON bool
+	var most int
+	c := &cobra.Command{
+		Use:   "search QUERY... [flags]",
+		Short: "Search the tools by words",
+		Long:  searchLong,
+		Args:  wantArgs(1, toolsearch.MaxPhrasings, "a QUERY, or several phrasings of it"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if most < 0 || most > toolsearch.MaxMatches {
+				return usagef("--max is %d; give 1 to %d", most, toolsearch.MaxMatches)
+			}
+			return f.with(c.Context(), p, "", func(s *session) error {
+				return s.search(toolsearch.Query{Phrasings: args, Max: most}, asJSON)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the schemas")
+	c.Flags().IntVar(&most, "max", 0, fmt.Sprintf("show at most `N` tools (default %d, or 20 for a server's)", toolsearch.DefaultMax))
+	return c
+}
+
+func (s *session) search(q toolsearch.Query, asJSON bool) error {
+	tools, status := s.host.Tools(), s.host.Status()
+	s.progress.stop()
+	reportProblems(s.process, s.problems)
+	reportServers(s.process, status)
+	found := toolsearch.New(searchable(tools)).Search(q)
+	for _, name := range found.Unknown {
+		fmt.Fprintf(s.process.err, "tenon: no tool is called %q\n", printable(name))
+	}
+	matches := make([]mcphost.Tool, 0, len(found.Matches))
+	for _, m := range found.Matches {
+		if t, ok := s.host.Tool(m.FullName); ok {
+			matches = append(matches, t)
+		}
+	}
+	var err error
+	if asJSON {
+		err = writeJSON(s.process, toolRows(matches))
+	} else {
+		err = writeToolTable(s.process, matches)
+	}
+	if err == nil && len(matches) == 0 {
+		fmt.Fprintf(s.process.err, "tenon: none of the %d tools matches\n", len(tools))
+		return errReported
+	}
+	return err
+}
+
+func searchable(tools []mcphost.Tool) []toolsearch.Tool {
+	out := make([]toolsearch.Tool, 0, len(tools))
+	for _, t := range tools {
+		out = append(out, toolsearch.Tool{
+			FullName: t.FullName, Server: t.Server, Name: t.Name, Title: t.Title,
+			Description: t.Description, Hint: t.SearchHint, Params: toolsearch.Params(t.InputSchema),
+		})
+	}
+	return out
+}
