@@ -33,8 +33,8 @@ import (
 //   - anything else: structured content, and its JSON as text. Out's schema
 //     becomes the output schema. What is no JSON object, such as a slice or a
 //     number, becomes the member "result" of one, as clients of older
-//     protocols accept only objects. A nil pointer is the zero value of what
-//     it points to.
+//     protocols accept only objects; not so if the tool has an output schema
+//     of its own. A nil pointer is the zero value of what it points to.
 //
 // A type that cannot be expressed, such as a channel, is an error that names
 // the type and the field. An error leaves the tool out, as with [Server.AddTool].
@@ -49,7 +49,7 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	if err != nil {
 		return s.rejectTool(t, fmt.Errorf("arguments: %w", err))
 	}
-	encode, outSchema, err := encoderFor[Out]()
+	encode, outSchema, err := encoderFor[Out](t.OutputSchema != nil)
 	if err != nil {
 		return s.rejectTool(t, fmt.Errorf("results: %w", err))
 	}
@@ -110,9 +110,16 @@ func decoderFor[In any](sealed bool) (func(json.RawMessage) (In, error), json.Ra
 }
 
 // encoderFor returns the encoder of results and their schema, nil if they are
-// not structured.
-func encoderFor[Out any]() (func(Out) (*Result, error), json.RawMessage, error) {
+// not structured. A tool with an output schema of its own needs results that
+// are, and they stay what they are.
+func encoderFor[Out any](own bool) (func(Out) (*Result, error), json.RawMessage, error) {
 	typ := reflect.TypeFor[Out]()
+	switch typ {
+	case reflect.TypeFor[string](), reflect.TypeFor[struct{}]():
+		if own {
+			return nil, nil, fmt.Errorf("type %s: the tool has an output schema, but this is no structured content", typ)
+		}
+	}
 	switch typ {
 	case reflect.TypeFor[string](), reflect.TypeFor[*Result](), reflect.TypeFor[mcp.Content](),
 		reflect.TypeFor[[]mcp.Content](), reflect.TypeFor[struct{}](), reflect.TypeFor[any]():
@@ -131,7 +138,7 @@ func encoderFor[Out any]() (func(Out) (*Result, error), json.RawMessage, error) 
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, nil, err
 	}
-	wrap := root.Type != "object"
+	wrap := root.Type != "object" && !own
 	if wrap {
 		if schema, err = goschema.Wrap("result", schema); err != nil {
 			return nil, nil, err

@@ -260,6 +260,27 @@ func TestReferences(t *testing.T) {
 	wantFailure(t, s, "local", `{"far":"x"}`, "/far: expected an integer")
 }
 
+func TestAnOutputSchemaOfOnesOwn(t *testing.T) {
+	s := newTestServer(t, nil)
+	list := json.RawMessage(`{"type":"array","items":{"type":"integer","maximum":2}}`)
+	MustAddTool(s, &Tool{Name: "list", OutputSchema: list}, func(_ context.Context, in struct{ N int }) ([]int, error) { return []int{1, in.N}, nil })
+	r, err := s.CallTool(t.Context(), "list", json.RawMessage(`{"N":2}`))
+	if err != nil || string(r.StructuredContent) != `[1,2]` {
+		t.Errorf("%s, %v", jsonOf(t, r), err)
+	}
+	wantFailure(t, s, "list", `{"N":3}`, "/1: expected at most 2")
+	for i, err := range []error{
+		AddTool(s, &Tool{Name: "text", OutputSchema: list}, func(context.Context, struct{}) (string, error) { return "", nil }),
+		AddTool(s, &Tool{Name: "none", OutputSchema: list}, func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "no structured content") {
+			t.Errorf("%d: got %v", i, err)
+		}
+	}
+	MustAddTool(s, &Tool{Name: "result", OutputSchema: list}, func(context.Context, struct{}) (*Result, error) { return Structured([]int{9}), nil })
+	wantFailure(t, s, "result", ``, "/0: expected at most 2")
+}
+
 func TestRegistrationErrorsAreTyped(t *testing.T) {
 	s := newTestServer(t, nil)
 	err := AddTool(s, &Tool{Name: "t"}, func(context.Context, struct{ A struct{ C complex64 } }) (string, error) { return "", nil })
