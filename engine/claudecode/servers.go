@@ -108,12 +108,16 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 			if old != nil {
 				_ = old.bridge.Close()
 			}
-			v.attached[name] = &attached{provider: c.Provider, bridge: mcpbridge.New(c.Provider, &mcpbridge.Options{
+			o := &mcpbridge.Options{
 				ToolTimeout: c.CallTimeout, SessionID: v.s.opts.SessionID, Logger: v.s.opts.Logger,
 				Send: func(ctx context.Context, raw json.RawMessage) error {
 					return v.s.ch.request(ctx, "mcp_message", mcpMessage{Server: name, Message: raw}, nil)
 				},
-			})}
+			}
+			if own, ok := c.Provider.(*mcpserver.Server); ok {
+				o.Scheduling, o.Middleware = own.Dispatch() // a bridge's pair replaces the server's
+			}
+			v.attached[name] = &attached{provider: c.Provider, bridge: mcpbridge.New(c.Provider, o)}
 		}
 		// The bridge keeps the limit; the CLI's own must not come before it.
 		told[name] = sdkServer{Timeout: noLimit}
