@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +64,7 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 	case mcphost.StatusDisabled:
 		fmt.Fprintf(b, "off    %s: disabled in its configuration\n", printable(s.Name))
 	default:
-		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), reason(s))
+		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), bareReason(s))
 		if a := advice(s); a != "" {
 			fmt.Fprintf(b, "       do: %s\n", oneLine(printable(a)))
 		}
@@ -78,16 +81,39 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 	}
 }
 
-// advice is what to do about a server that is not connected.
-func advice(s mcphost.ServerStatus) string {
+// bareReason is the reason without the parts that the doctor shows on lines of their own.
+func bareReason(s mcphost.ServerStatus) string {
+	text := reason(s)
 	var ce *mcphost.ConnectError
+	if errors.As(s.Err, &ce) && ce.Hint != "" {
+		text = strings.TrimSuffix(text, "; "+oneLine(printable(ce.Hint)))
+	}
+	text, _, _ = strings.Cut(text, "; stderr: ")
+	return text
+}
+
+// advice is what to do about a server that is not connected: what the host says, or what goes with the cause.
+func advice(s mcphost.ServerStatus) string {
+	var (
+		ce  *mcphost.ConnectError
+		dns *net.DNSError
+	)
+	errors.As(s.Err, &ce)
 	switch {
-	case errors.As(s.Err, &ce) && ce.Hint != "":
+	case ce != nil && ce.Hint != "":
 		return ce.Hint
 	case s.Status == mcphost.StatusNeedsAuth:
-		return "put a token into the entry's headers: \"Authorization\": \"Bearer ${TOKEN}\""
-	case s.Status == mcphost.StatusPending:
-		return "give it more time: --connect-timeout 60s, or MCP_TIMEOUT in milliseconds"
+		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
+	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
+		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, --connect-timeout or MCP_TIMEOUT"
+	case errors.As(s.Err, &dns):
+		return "mend the host's name in the url, or the network"
+	case errors.Is(s.Err, syscall.ECONNREFUSED):
+		return "start the server, or mend the address in the url: nothing listens there"
+	case ce != nil && ce.Exited:
+		return "mend what its standard error says, or run the program by itself to see why it ends"
+	case ce != nil && ce.HTTPStatus >= http.StatusInternalServerError:
+		return "look at the server's own log: it failed to answer"
 	}
 	return ""
 }

@@ -37,6 +37,8 @@ const patience = 60 * time.Second
 //	kill9 PID                     kill a process
 //	finish STATUS                 wait for the program in the background and want this exit status
 //	nobody                        wait until every server has ended; one that has not ended in time is a failure
+//
+// What doctor.txtar shows, each cause with its own advice, is D85.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
