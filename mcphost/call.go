@@ -20,6 +20,12 @@ import (
 // metaToolUseID is the key of _meta under which servers find the model's id of a call.
 const metaToolUseID = "claudecode/toolUseId"
 
+// maxTries bounds how often a call that was never sent is tried.
+const maxTries = 3
+
+// repeatPause is the pause before a call that could not be sent is made again.
+const repeatPause = 250 * time.Millisecond
+
 // maxRounds is how often one call may ask for input.
 const maxRounds = 10
 
@@ -113,9 +119,14 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) {
 			return nil, err
 		}
-		if try == 0 && t != nil && mayRepeat(err, sent, t) {
-			c.log.Info("call is made again on a new connection", "tool", tool, "reason", err)
-			continue
+		// What was never sent may be sent on the next connection; what may have
+		// run is made again once.
+		again := try == 0 || try < maxTries && !sent && errors.Is(err, ErrConnectionLost)
+		if again && t != nil && mayRepeat(err, sent, t) {
+			c.log.Info("call is made again", "tool", tool, "reason", err)
+			if !neverSent(err) || sleep(ctx, repeatPause) {
+				continue
+			}
 		}
 		return nil, c.callError(tool, sent, err)
 	}
@@ -123,7 +134,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 
 // mayRepeat says whether a failed call may be made again.
 func mayRepeat(err error, sent bool, t *Tool) bool {
-	if errors.Is(err, errSessionLost) && !sent {
+	if !sent && (errors.Is(err, errSessionLost) || neverSent(err)) {
 		return true // refused before it was processed
 	}
 	return errors.Is(err, ErrConnectionLost) && (!sent || t.ReadOnly || t.Idempotent)

@@ -583,6 +583,15 @@ func TestHTTPCallFailures(t *testing.T) {
 func TestSSEDrop(t *testing.T) {
 	var streams atomic.Int64
 	lib := libraryServer()
+	started, release := make(chan struct{}, 1), make(chan struct{})
+	mcp.AddTool(lib, &mcp.Tool{Name: "hold"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		started <- struct{}{}
+		select { // the library does not end calls with their stream
+		case <-ctx.Done():
+		case <-release:
+		}
+		return nil, nil, errors.New("nobody waits")
+	})
 	inner := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return lib }, nil)
 	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -594,14 +603,16 @@ func TestSSEDrop(t *testing.T) {
 	connected(t, h)
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := h.Call(soon(t), "mcp__s__wait", nil, nil)
+		_, err := h.Call(soon(t), "mcp__s__hold", nil, nil)
 		waiting <- err
 	}()
+	<-started
 	events := h.Watch(t.Context())
 	srv.CloseClientConnections()
 	if err := <-waiting; !errors.Is(err, ErrConnectionLost) {
 		t.Errorf("the call in flight: %v", err)
 	}
+	close(release)
 	if got := text(t, h, "mcp__s__echo", `{"text":"again"}`); got != "echo: again" {
 		t.Errorf("got %q", got)
 	}

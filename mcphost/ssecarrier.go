@@ -129,16 +129,16 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 	}
 	resp, err := c.to.do(ctx, http.MethodPost, m.data, h) //nolint:bodyclose // refusal and discard close it
 	if err != nil {
-		if m.call != nil && neverSent(err) {
-			m.call.sent.Store(false)
-		}
+		m.unsentIf(neverSent(err))
 		if c.ctx.Err() != nil {
 			return ErrClosed
 		}
 		if ctx.Err() != nil || errors.Is(err, errRedirect) {
 			return err
 		}
-		return lostOnTheWay(err)
+		err = lostOnTheWay(err)
+		c.wire.broken(err) // the stream is of the same server
+		return err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return c.to.refusal(resp)

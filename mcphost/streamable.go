@@ -127,10 +127,11 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
 	if err != nil {
 		release()
+		m.unsentIf(neverSent(err))
 		if c.ctx.Err() != nil {
 			return ErrClosed
 		}
-		return c.postFailed(m, err)
+		return c.postFailed(err)
 	}
 	c.mu.Lock()
 	c.bad = 0
@@ -245,10 +246,7 @@ func (c *httpCarrier) keepSession(resp *http.Response) {
 
 // postFailed takes note of a request that the network lost: a few in a row and
 // the connection counts as lost.
-func (c *httpCarrier) postFailed(m *outgoing, err error) error {
-	if m.call != nil && neverSent(err) {
-		m.call.sent.Store(false)
-	}
+func (c *httpCarrier) postFailed(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRedirect) {
 		return err
 	}
@@ -275,9 +273,7 @@ func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool
 	e := c.at.refusal(resp)
 	inner := replyError([]byte(e.Body))
 	if resp.StatusCode == http.StatusNotFound && withSession && (inner == nil || inner.Code != jsonrpc.CodeMethodNotFound) {
-		if m.call != nil {
-			m.call.sent.Store(false)
-		}
+		m.unsentIf(true)
 		c.mu.Lock()
 		c.lost = true
 		c.mu.Unlock()

@@ -64,6 +64,13 @@ type callScope struct {
 	sent    atomic.Bool       // the request may have reached the server
 }
 
+// unsentIf takes back that a request may have reached the server.
+func (m *outgoing) unsentIf(never bool) {
+	if never && m.call != nil {
+		m.call.sent.Store(false)
+	}
+}
+
 type callScopeKey struct{}
 
 func withCallScope(ctx context.Context, s *callScope) context.Context {
