@@ -86,6 +86,7 @@ var rooms = []room{
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
+	{path: "internal/corpus", tests: []string{"toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
 	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
@@ -93,7 +94,7 @@ var rooms = []room{
 }
 
 // testRooms are imported by test files only, and any test file may.
-var testRooms = []string{"internal/peers", "internal/schemasuite"}
+var testRooms = []string{"internal/peers", "internal/schemasuite", "internal/corpus"}
 
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
