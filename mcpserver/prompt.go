@@ -103,7 +103,7 @@ type promptArgs[In any] struct {
 }
 
 func newPromptArgs[In any](s *Server, name string) (*promptArgs[In], error) {
-	read, schema, err := decoderFor[In](true)
+	read, schema, err := decoderFor[In](false, false)
 	if err != nil {
 		return nil, err
 	}

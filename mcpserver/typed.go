@@ -45,7 +45,7 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	if t == nil {
 		return s.rejectTool(t, errors.New("the tool is nil"))
 	}
-	decode, inSchema, err := decoderFor[In](t.InputSchema == nil && !s.opts.SkipValidation)
+	decode, inSchema, err := decoderFor[In](t.InputSchema != nil, s.opts.SkipValidation)
 	if err != nil {
 		return s.rejectTool(t, fmt.Errorf("arguments: %w", err))
 	}
@@ -76,15 +76,16 @@ func MustAddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in
 	}
 }
 
-// decoderFor returns the decoder of arguments and their schema. With sealed, the
-// schema allows no names but those of the fields, so that encoding/json's
-// disregard for case does no harm.
-func decoderFor[In any](sealed bool) (func(json.RawMessage) (In, error), json.RawMessage, error) {
+// decoderFor returns the decoder of arguments and their schema, unless the tool
+// has its own. A derived schema that is checked allows no names but those of the
+// fields; otherwise encoding/json's disregard for case has to be made up for.
+func decoderFor[In any](own, unchecked bool) (func(json.RawMessage) (In, error), json.RawMessage, error) {
 	typ := reflect.TypeFor[In]()
 	var schema json.RawMessage
 	var err error
-	switch typ {
-	case reflect.TypeFor[any](), reflect.TypeFor[json.RawMessage]():
+	switch {
+	case own:
+	case typ == reflect.TypeFor[any](), typ == reflect.TypeFor[json.RawMessage]():
 		schema = json.RawMessage(`{"type":"object"}`)
 	default:
 		if schema, err = goschema.For(typ, goschema.Input); err != nil {
@@ -101,7 +102,7 @@ func decoderFor[In any](sealed bool) (func(json.RawMessage) (In, error), json.Ra
 		if len(args) == 0 {
 			args = emptyObject
 		}
-		if !sealed {
+		if own || unchecked {
 			args = goschema.Exact(args, typ)
 		}
 		err = json.Unmarshal(args, &in)
@@ -128,6 +129,9 @@ func encoderFor[Out any](own bool) (func(Out) (*Result, error), json.RawMessage,
 	if typ.Implements(reflect.TypeFor[mcp.Content]()) {
 		return func(out Out) (*Result, error) { return dynamicResult(out) }, nil, nil
 	}
+	if own {
+		return func(out Out) (*Result, error) { return structuredResult(out, typ, false) }, nil, nil
+	}
 	schema, err := goschema.For(typ, goschema.Output)
 	if err != nil {
 		return nil, nil, err
@@ -138,7 +142,7 @@ func encoderFor[Out any](own bool) (func(Out) (*Result, error), json.RawMessage,
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, nil, err
 	}
-	wrap := root.Type != "object" && !own
+	wrap := root.Type != "object"
 	if wrap {
 		if schema, err = goschema.Wrap("result", schema); err != nil {
 			return nil, nil, err

@@ -281,6 +281,20 @@ func TestAnOutputSchemaOfOnesOwn(t *testing.T) {
 	wantFailure(t, s, "result", ``, "/0: expected at most 2")
 }
 
+// What Go types cannot say, a schema of one's own can.
+func TestAnInputSchemaOfOnesOwn(t *testing.T) {
+	s := newTestServer(t, nil)
+	MustAddTool(s, &Tool{Name: "t", InputSchema: json.RawMessage(`{"properties":{"e":{"type":"null"},"n":{"type":"integer"}}}`)},
+		func(_ context.Context, in struct {
+			E fmt.Stringer `json:"e"`
+			N int          `json:"n"`
+		},
+		) (string, error) {
+			return fmt.Sprint(in.N), nil
+		})
+	wantText(t, s, "t", `{"e":null,"n":2}`, "2", false)
+}
+
 func TestRegistrationErrorsAreTyped(t *testing.T) {
 	s := newTestServer(t, nil)
 	err := AddTool(s, &Tool{Name: "t"}, func(context.Context, struct{ A struct{ C complex64 } }) (string, error) { return "", nil })
