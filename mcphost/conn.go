@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,6 +34,8 @@ type conn struct {
 	remote bool // HTTP or SSE
 	cache  *toolCache
 	notify func(Event)
+	touch  func()       // the catalogue must be built anew; c.mu may be held
+	stale  *atomic.Bool // the host's: its catalogue must be built anew
 
 	quit   chan struct{} // closed by close
 	wg     sync.WaitGroup
@@ -91,6 +94,8 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		log:     h.opts.Logger.With("server", name),
 		remote:  cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
 		notify:  h.publish,
+		touch:   func() { h.stale.Store(true) },
+		stale:   &h.stale,
 		cmds:    make(chan command),
 		use:     make(chan struct{}, 1),
 		relist:  make(chan struct{}, 1),
@@ -182,8 +187,10 @@ func (c *conn) command(ctx context.Context, ev event) error {
 	}
 }
 
-// broadcast wakes those who wait for a change. c.mu is held.
+// broadcast wakes those who wait for a change. c.mu is held. The catalogue is stale before they
+// wake: they may look into it at once.
 func (c *conn) broadcast() {
+	c.stale.Store(true)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
