@@ -340,6 +340,6 @@ func deniedCallDoesNotStopTheOthers(e *env) {
 	o.AllowedTools = []string{"mcp__t__y"}
 	tr, _ := e.answered(e.script(modeltest.Say(callX("toolu_1", `{}`), modeltest.ToolUseID("toolu_2", "mcp__t__y", `{}`)), modeltest.Text("x")), "x", o)
 	if !tr.toolResult(e, "toolu_1").IsError || tr.toolResult(e, "toolu_2").IsError || c.n.Load() != 1 {
-		e.Errorf("ran %d times: %+v", c.n.Load(), tr.toolResults())
+		e.Errorf("ran %d times, results %q and %q", c.n.Load(), tr.toolResult(e, "toolu_1").Text(), tr.toolResult(e, "toolu_2").Text())
 	}
 }

@@ -151,6 +151,9 @@ func (t *turn) await(c *call) string {
 	if t.ctx.Err() != nil {
 		return textInterrupted
 	}
+	if text := t.hidden(name); text != "" {
+		return text
+	}
 	text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", name)
 	_, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	if found {
@@ -161,6 +164,21 @@ func (t *turn) await(c *call) string {
 		text += "</tool_use_error>"
 	}
 	return text
+}
+
+// hidden says why a tool that a server has is kept from the model; empty if none has it.
+func (t *turn) hidden(name string) string {
+	for _, h := range t.s.hosts() {
+		mt, ok := h.Tool(name)
+		if !ok {
+			continue
+		}
+		tl := &tool{Tool: mt, host: h}
+		if p := t.s.permissions(); p.Hidden(tl.request()) {
+			return fmt.Sprintf("<tool_use_error>Error: %s</tool_use_error>", p.Decide(tl.request()).Message)
+		}
+	}
+	return ""
 }
 
 // call asks for permission and calls the tool.

@@ -205,6 +205,18 @@ func TestDenialNamesTheOption(t *testing.T) {
 	}
 }
 
+// D86
+func TestHiddenToolNamesTheOptions(t *testing.T) {
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.DisallowedTools = []string{"mcp__s__w"}
+	_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
+	for _, want := range []string{"No such tool available: mcp__s__w", "disallowedTools", "allowedTools"} {
+		if text := results(msgs)[0].Text(); !strings.Contains(text, want) {
+			t.Errorf("text %q lacks %q", text, want)
+		}
+	}
+}
+
 // The program hears the tool's own result beside what the model reads.
 func TestToolUseResult(t *testing.T) {
 	tests := map[string]struct {
