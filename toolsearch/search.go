@@ -14,16 +14,17 @@ const (
 	// MaxPhrasings bounds the phrasings of one search, maxQuery the length of each in bytes.
 	MaxPhrasings = 10
 	maxQuery     = 4 << 10
-	// depth is how far down each ranking counts when several are fused, fusion how little the first places differ.
-	depth  = 100
-	fusion = 20
+	// depth is how far down each ranking counts when several are fused.
+	depth = 100
+	// sure is the score of a tool whose full name is a phrasing: no words come near it.
+	sure = 1000
 	// maxOfServer is how many tools of a server are found when only the server is named.
 	maxOfServer = 20
 )
 
 // A Query is what is looked for.
 type Query struct {
-	// Phrasings say what is looked for, each in other words; their rankings are fused. Each has one of these forms:
+	// Phrasings say what is looked for, each in other words; the scores of a tool in their rankings are added up. Each has one of these forms:
 	//
 	//	select:A,B         the tools A and B by name: full, or a tool's own name, which matches on every server
 	//	mcp__srv__tool     that tool
@@ -128,7 +129,7 @@ func (x *Index) selectNames(list string, selected map[int32]bool, matches *[]Mat
 // rank ranks the tools for one phrasing. named reports that it names a server.
 func (x *Index) rank(text string) (list []scored, named bool) {
 	if tool, ok := x.byName[text]; ok {
-		return []scored{{tool, 1}}, false
+		return []scored{{tool, sure}}, false
 	}
 	if tools, ok := x.byServer[strings.ToLower(strings.TrimRight(text, "_*"))]; ok {
 		for _, t := range tools {
@@ -255,16 +256,17 @@ func (x *Index) query(text string) []weighted {
 	return out
 }
 
-// fuse joins rankings by the places that tools have in them: a tool that several phrasings find comes before one that
-// a single phrasing finds first. One ranking stays as it is.
+// fuse joins rankings by the sums of the scores: a tool that several phrasings find comes before one that a single phrasing
+// finds first, and a phrasing whose words fit well says more than one whose words fit badly. (Places say less: they put the
+// best of a phrasing that fits nothing beside the best of one that fits.) One ranking stays as it is.
 func fuse(rankings [][]scored) []scored {
 	if len(rankings) == 1 {
 		return rankings[0]
 	}
 	sums := map[int32]float32{}
 	for _, list := range rankings {
-		for place, s := range list {
-			sums[s.tool] += 1 / float32(fusion+place)
+		for _, s := range list {
+			sums[s.tool] += s.score
 		}
 	}
 	out := make([]scored, 0, len(sums))

@@ -141,9 +141,23 @@ func TestPhrasingsAreFused(t *testing.T) {
 	if len(r.Matches) == 0 || r.Matches[0].FullName != "mcp__a__remove_user" {
 		t.Errorf("got %q", fullNames(r))
 	}
+	r = x.Search(Query{Phrasings: []string{"account", "mcp__a__remove_pin"}, Max: 2})
+	if d := cmp.Diff([]string{"mcp__a__remove_pin", "mcp__a__account_info"}, fullNames(r)); d != "" {
+		t.Errorf("a tool that is named comes first (-want +got):\n%s", d)
+	}
 	r = x.Search(Query{Phrasings: []string{"select:delete_file", "account"}, Max: 2})
 	if d := cmp.Diff([]string{"mcp__a__delete_file", "mcp__a__account_info"}, fullNames(r)); d != "" {
 		t.Errorf("selected tools come first (-want +got):\n%s", d)
+	}
+}
+
+// A phrasing whose words fit badly does not put its best beside the best of one that fits well.
+func TestBadPhrasingDoesLittleHarm(t *testing.T) {
+	x := New(office())
+	good := x.Search(Query{Phrasings: []string{"create issue"}})
+	r := x.Search(Query{Phrasings: []string{"create issue", "make something with a new thing in it", "the list of a thing"}})
+	if len(r.Matches) == 0 || r.Matches[0].FullName != good.Matches[0].FullName {
+		t.Errorf("got %q, want %q first", fullNames(r), good.Matches[0].FullName)
 	}
 }
 
