@@ -39,11 +39,9 @@ fix: bin/gofumpt ## format all Go files
 vet:
 	$(GO) vet -race ./...
 
-# While internal/deps holds the requirements of rooms that are being built,
-# tidying would take them away.
 .PHONY: tidy
 tidy:
-	@if [ -d internal/deps ]; then echo "go mod tidy -diff: not while internal/deps exists"; else echo "$(GO) mod tidy -diff"; $(GO) mod tidy -diff; fi
+	$(GO) mod tidy -diff
 
 .PHONY: generate
 generate:
@@ -79,8 +77,8 @@ requirements: ## which rows of docs/requirements.md no test names yet, and other
 	@$(GO) test -count=1 -v -run '^TestReport$$' ./internal/requirements ./internal/layout | grep -v -E '^(=== RUN|---|PASS|ok)'
 
 .PHONY: bench
-bench: ## benchmarks; BENCH=regexp PKG=./mcpserver narrow them down
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
+bench: peers ## benchmarks and the table of ours and theirs; PKG=./internal/benchmarks BENCH=Agent narrows them down
+	$(REQUIRE) $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME

@@ -90,7 +90,6 @@ var rooms = []room{
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
 	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
-	{path: "internal/deps"}, // holds go.mod while the rooms are being built
 }
 
 // testRooms are imported by test files only, and any test file may.
