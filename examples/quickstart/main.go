@@ -21,12 +21,14 @@ const offlinePrompt = `@mcp__stock__lookup {"SKU": "AB-00017"}
 @mcp__calc__multiply {"A": "{{1.Quantity}}", "B": "{{1.PriceUSD}}"}
 @mcp__sums__add {"A": "{{2.$}}", "B": 25}`
 
-type query struct{ SKU string }
-type numbers struct{ A, B float64 }
-type article struct {
-	Quantity int
-	PriceUSD float64
-}
+type (
+	query   struct{ SKU string }
+	numbers struct{ A, B float64 }
+	article struct {
+		Quantity int
+		PriceUSD float64
+	}
+)
 
 func lookup(_ context.Context, in query) (article, error) {
 	if in.SKU != "AB-00017" {
