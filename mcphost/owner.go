@@ -190,6 +190,9 @@ func (o *owner) record(n state, act action, err error, delay time.Duration) {
 		o.rec.settled = true
 	}
 	tools := o.showsTools() != hadTools || n.phase == phaseReady
+	if tools {
+		o.touch() // before anybody wakes up and asks for the tools
+	}
 	o.broadcast()
 	o.mu.Unlock()
 	if before != after || tools || err != nil {
@@ -375,6 +378,7 @@ func (o *owner) relisted(l listing) {
 		o.setList(l.list)
 	}
 	o.rec.err = err
+	o.touch()
 	o.broadcast()
 	o.mu.Unlock()
 	if err != nil {

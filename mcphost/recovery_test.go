@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -55,26 +56,31 @@ func TestRemoteServerRestarts(t *testing.T) {
 		}
 		srv.CloseClientConnections()
 		srv.Close()
-		// With these the connection counts as lost; since they were never sent,
-		// they wait for the next.
-		waiting := make(chan error, badPosts)
-		for range badPosts {
-			go func() {
-				_, err := h.Call(soon(t), "mcp__r__echo", []byte(`{"text":"late"}`), nil)
-				waiting <- err
-			}()
-		}
-		if err := h.conns["r"].await(soon(t), func() bool { return h.conns["r"].state.phase != phaseReady }); err != nil {
-			t.Fatal(err)
+		// Calls fail, each for itself, until the connection counts as lost.
+		c := h.conns["r"]
+		for lost := false; !lost; {
+			var ce *CallError
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			if _, err := h.Call(ctx, "mcp__r__fail", nil, nil); !errors.As(err, &ce) && ctx.Err() == nil {
+				t.Fatalf("%s: a call to a server that is gone: %v", kind, err)
+			}
+			cancel()
+			c.mu.Lock()
+			lost = c.state.phase != phaseReady
+			c.mu.Unlock()
 		}
 		if s := status(t, h, "r"); s.Status != StatusPending {
 			t.Errorf("%s is %s", kind, s.Status)
 		}
+		// A call made now waits.
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := h.Call(soon(t), "mcp__r__echo", []byte(`{"text":"late"}`), nil)
+			waiting <- err
+		}()
 		serveAt(t, addr, handler)
-		for range badPosts {
-			if err := <-waiting; err != nil {
-				t.Errorf("%s: a call that waited: %v", kind, err)
-			}
+		if err := <-waiting; err != nil {
+			t.Errorf("%s: the call that waited: %v", kind, err)
 		}
 		if got := text(t, h, "mcp__r__echo", `{"text":"2"}`); got != "echo: 2" {
 			t.Errorf("%s: %q", kind, got)

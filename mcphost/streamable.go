@@ -9,8 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -121,13 +123,15 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	stop := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the request, too
 	release := func() { stop(); cancel() }
 	header, withSession := c.headers(m)
+	var reached atomic.Bool // there was a connection to the server
 	if m.call != nil {
 		m.call.sent.Store(true)
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }})
 	}
 	resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
 	if err != nil {
 		release()
-		m.unsentIf(neverSent(err))
+		m.unsentIf(!reached.Load() && (neverSent(err) || errors.Is(err, context.Canceled)))
 		if c.ctx.Err() != nil {
 			return ErrClosed
 		}

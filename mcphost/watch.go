@@ -94,11 +94,8 @@ func (h *Host) unwatch(w *watcher) {
 	delete(h.watchers, w)
 }
 
-// publish tells watchers and the catalogue of a change.
+// publish tells watchers of a change.
 func (h *Host) publish(ev Event) {
-	if ev.Tools {
-		h.stale.Store(true)
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
