@@ -87,7 +87,7 @@ func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in 
 	return s.addPrompt(&c, func(ctx context.Context, args map[string]string) (*mcp.GetPromptResult, error) {
 		in, err := a.decode(args)
 		if err != nil {
-			return nil, fmt.Errorf("Prompt '%s': %w", p.Name, err) //nolint:staticcheck,revive // worded as NotFoundError
+			return nil, fmt.Errorf("Prompt '%s': %w", p.Name, err) //nolint:staticcheck // worded as NotFoundError
 		}
 		return h(ctx, in)
 	}, a.enums)
@@ -211,7 +211,7 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	case asks != nil:
 		return &mcp.GetPromptResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
 	case r == nil || r.Messages == nil && r.InputRequests == nil:
-		return nil, fmt.Errorf("Prompt '%s' must return a hash with a messages key (a result with messages), and returned none", name) //nolint:staticcheck,revive // worded as NotFoundError
+		return nil, fmt.Errorf("Prompt '%s' must return a hash with a messages key (a result with messages), and returned none", name) //nolint:staticcheck // worded as NotFoundError
 	}
 	return r, nil
 }

@@ -184,7 +184,7 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 	case asks != nil:
 		return &mcp.ReadResourceResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
 	case r == nil || r.Contents == nil && r.InputRequests == nil:
-		return nil, fmt.Errorf("Resource '%s' must return a hash with a contents key (a result with contents), and returned none", uri) //nolint:staticcheck,revive // worded as NotFoundError
+		return nil, fmt.Errorf("Resource '%s' must return a hash with a contents key (a result with contents), and returned none", uri) //nolint:staticcheck // worded as NotFoundError
 	}
 	return r, nil
 }
