@@ -7,20 +7,59 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/engine/enginetest"
 	"github.com/tenon-sdk/tenon/internal/peers"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
-// exceptions are what the CLI cannot show, each with the reason. docs/engines.md tells users.
-var exceptions = []enginetest.Exception{}
-
-// What every engine owes, on the real CLI with the scripted model on loopback.
-func TestEngine(t *testing.T) {
+// The real CLI with the scripted model on loopback: a server in this process is announced, listed
+// and called through the bridge, the program is asked for permission, and a hook sees the call. // B01 B02
+func TestRealCLI(t *testing.T) {
 	peers.ClaudePath(t) // skips without the CLI
-	enginetest.RunEngineTests(t, func(t *testing.T, m *modeltest.Model) agent.Engine {
-		return realCLI(t, m)
-	}, exceptions...)
+	m := modeltest.New(t,
+		modeltest.ToolUse("mcp__mine__echo", map[string]string{"text": "hello"}),
+		modeltest.Text("done"))
+	var asked agent.ToolRequest
+	hooked := 0
+	o := &agent.Options{
+		MCPServers: map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(echo(t))},
+		CanUseTool: func(_ context.Context, r *agent.ToolRequest) (*permission.PromptResult, error) {
+			asked = *r
+			return agent.Allow(), nil
+		},
+		Hooks: &agent.Hooks{PreToolUse: []agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]{{
+			Matcher: "mcp__mine__.*",
+			Func:    func(context.Context, *agent.PreToolUse) (*agent.PreToolUseOutput, error) { hooked++; return nil, nil },
+		}}},
+	}
+	msgs, err := ask(t, realCLI(t, m), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result string
+	for _, msg := range msgs {
+		switch msg := msg.(type) {
+		case *agent.SystemInit:
+			if len(msg.MCPServers) != 1 || msg.MCPServers[0].Name != "mine" || msg.MCPServers[0].Status != "connected" || msg.MCPServers[0].Source != "sdk" {
+				t.Errorf("init says %+v", msg.MCPServers)
+			}
+		case *agent.User:
+			for _, r := range msg.ToolResults() {
+				result = r.Content.Text()
+			}
+		}
+	}
+	last, ok := msgs[len(msgs)-1].(*agent.Result)
+	if !ok || last.Result != "done" {
+		t.Errorf("the last message is %+v", msgs[len(msgs)-1])
+	}
+	if result != "hello yourself" {
+		t.Errorf("the tool's result is %q", result)
+	}
+	if asked.ToolName != "mcp__mine__echo" || asked.Server != "mine" || asked.Tool != "echo" || hooked != 1 {
+		t.Errorf("asked about %+v, hooked %d times", asked, hooked)
+	}
 }
 
 // realCLI is the engine on the installed CLI, in a network that ends at the model.
