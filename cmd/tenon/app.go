@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -187,11 +188,19 @@ func safeFor(w io.Writer, text string) string {
 // oneLine folds white space, line ends included, so that a message stays on its line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// message is an error's text for the terminal: one line, without the names of our packages in front.
+var optionName = regexp.MustCompile(`Options\.(\w+)`)
+
+// message is an error's text for the terminal: one line, without the names of our packages in front, and with
+// flags in place of the options that they set.
 func message(err error) string {
 	text := oneLine(printable(err.Error()))
-	for _, pkg := range []string{"agent: ", "mcphost: ", "mcpconfig: ", "native: "} {
+	for _, pkg := range []string{"agent: ", "mcphost: ", "mcpconfig: ", "mcpauth: ", "native: "} {
 		text = strings.TrimPrefix(text, pkg)
 	}
-	return text
+	return optionName.ReplaceAllStringFunc(text, func(option string) string {
+		if flag, ok := flagOf(strings.TrimPrefix(option, "Options.")); ok {
+			return flag
+		}
+		return option
+	})
 }

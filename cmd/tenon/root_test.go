@@ -46,6 +46,7 @@ func TestNear(t *testing.T) {
 		{"ad", []string{"add"}},
 		{"file", []string{"read_file", "write_file", "read_text_file"}},
 		{"ehco", []string{"echo"}},
+		{"dad", []string{"add"}},
 		{"zzz", nil},
 		{"", nil},
 	}
@@ -65,6 +66,7 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"no command", nil, `no command given; try 'tenon --help'`},
 		{"unknown command", []string{"rum"}, `unknown command "rum"; did you mean "run"?; try 'tenon --help'`},
+		{"unknown command, letters swapped", []string{"rnu"}, `unknown command "rnu"; did you mean "run"?; try 'tenon --help'`},
 		{"no sub-command", []string{"mcp"}, `no command given; try 'tenon mcp --help'`},
 		{"unknown sub-command", []string{"mcp", "lsit"}, `unknown command "lsit"; did you mean "list"?; try 'tenon mcp --help'`},
 		{"unknown flag", []string{"run", "--modle", "x"}, `unknown flag --modle; did you mean "model"?; try 'tenon run --help'`},
@@ -77,6 +79,8 @@ func TestUsageErrors(t *testing.T) {
 		{"empty prompt", []string{"run", "--offline"}, `the prompt is empty; try: tenon run "What can you do?"`},
 		{"two prompts", []string{"run", "--offline", "What", "now?"}, `one PROMPT wanted, got 2 arguments; quote the prompt`},
 		{"negative turns", []string{"run", "--offline", "hi", "--strict-mcp-config", "--max-turns=-1"}, `--max-turns is -1: set a positive number, or 0 for the default`},
+		{"a budget that cannot be kept", []string{"run", "--offline", "hi", "--strict-mcp-config", "--max-budget-usd=1"}, `--max-budget-usd cannot be kept with model "offline", whose price is not known; leave it out, or ask a model whose price is known`},
+		{"a session that is no UUID", []string{"run", "--offline", "hi", "--strict-mcp-config", "--session-id=7"}, `--session-id is "7": set a UUID, or leave it empty for a new one`},
 		{"bad source", []string{"mcp", "list", "--setting-sources", "moon"}, `--setting-sources: unknown source "moon"; give any of user, project, local`},
 		{"too few arguments", []string{"mcp", "call", "files"}, `tenon mcp call wants SERVER TOOL [JSON], got 1 arguments; try 'tenon mcp call --help'`},
 		{"no servers", []string{"mcp", "call", "files", "read", "--strict-mcp-config"}, `no server "files": no servers are configured; add some to .mcp.json or give --mcp-config FILE`},

@@ -215,13 +215,21 @@ func openError(err error) error {
 	if !errors.As(err, &oe) {
 		return err
 	}
-	flags := map[string]string{
-		"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
-		"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
-		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools",
+	if oe.Field == "MaxBudgetUSD" && strings.Contains(oe.Problem, "price") {
+		return usagef("--max-budget-usd %s; leave it out, or ask a model whose price is known", oe.Problem)
 	}
-	if flag, ok := flags[oe.Field]; ok {
+	if flag, ok := flagOf(oe.Field); ok {
 		return usagef("%s %s: %s", flag, oe.Problem, oe.Remedy)
 	}
 	return err
+}
+
+// flagOf is the flag that sets a field of the agent's options.
+func flagOf(field string) (flag string, ok bool) {
+	flag, ok = map[string]string{
+		"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
+		"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
+		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools",
+	}[field]
+	return flag, ok
 }

@@ -36,7 +36,8 @@ const patience = 60 * time.Second
 //	signal SIGNAL                 send a signal to the program in the background
 //	kill9 PID                     kill a process
 //	finish STATUS                 wait for the program in the background and want this exit status
-//	nobody                        wait until every server has ended; one that has not ended in time is a failure
+//	nobody                        wait until every server has ended; one that has not ended in time is a failure;
+//	                              what they said last goes to the file said
 //
 // What doctor.txtar shows, each cause with its own advice, is D85.
 func TestScripts(t *testing.T) {
@@ -272,6 +273,7 @@ func cmdNobody(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(reader.SetReadDeadline(time.Now().Add(patience)))
 	rest, err := io.ReadAll(reader)
 	ts.Logf("[events] %s", rest)
+	ts.Check(os.WriteFile(ts.MkAbs("said"), rest, 0o600))
 	if err != nil {
 		ts.Fatalf("a server has not ended: %v", err)
 	}

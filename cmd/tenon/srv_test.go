@@ -37,10 +37,14 @@ func srvMain(args []string) int {
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
-	case "deaf": // hears neither the end of its input nor a signal that can be caught
-		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	case "deaf": // hears of the end of its input and of signals, and goes on
+		sig := make(chan os.Signal, 4)
+		signal.Notify(sig, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		select {}
+		ev.say("heard the end")
+		for s := range sig {
+			ev.say("heard %v", s)
+		}
 	case "noisy":
 		fmt.Println("welcome to the noisy server")
 	case "calc":

@@ -68,20 +68,26 @@ func (v *view) init(m *agent.SystemInit) {
 }
 
 func (v *view) system(m *agent.System) {
-	if m.Subtype != "api_retry" {
-		return
-	}
-	var retry struct {
-		Attempt int    `json:"attempt"`
+	var news struct {
+		Content string `json:"content"` // of informational
+		Level   string `json:"level"`
+		Attempt int    `json:"attempt"` // of api_retry
 		Max     int    `json:"max_retries"`
 		DelayMS int64  `json:"retry_delay_ms"`
 		Error   string `json:"error"`
 	}
-	if json.Unmarshal(m.Raw, &retry) != nil {
-		return
+	if err := json.Unmarshal(m.Raw, &news); err != nil {
+		return // not as we know it: it is for those who read the stream
 	}
-	v.progress.set("waiting for the model: try %d of %d after %s", retry.Attempt, retry.Max, retry.Error)
-	v.note("request to the model failed (%s), try %d of %d in %d ms", retry.Error, retry.Attempt, retry.Max, retry.DelayMS)
+	switch {
+	case m.Subtype == "informational" && news.Level == "warning":
+		v.complain("%s", news.Content)
+	case m.Subtype == "informational":
+		v.note("%s", news.Content)
+	case m.Subtype == "api_retry":
+		v.progress.set("waiting for the model: try %d of %d after %s", news.Attempt, news.Max, news.Error)
+		v.note("request to the model failed (%s), try %d of %d in %d ms", news.Error, news.Attempt, news.Max, news.DelayMS)
+	}
 }
 
 func (v *view) assistant(m *agent.Assistant) {
