@@ -37,8 +37,17 @@ func build(b *testing.B, name string) string {
 	return path
 }
 
-// measure runs a program to its end. It must succeed.
+// measure runs a program to its end. It must succeed. A run that ended before its memory was looked at is made again.
 func measure(b *testing.B, c peers.Command) cost {
+	b.Helper()
+	for {
+		if cost := measureOnce(b, c); cost.memory > 0 {
+			return cost
+		}
+	}
+}
+
+func measureOnce(b *testing.B, c peers.Command) cost {
 	b.Helper()
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(b.Context(), c.Path, c.Args...)

@@ -89,6 +89,7 @@ var rooms = []room{
 	{path: "internal/corpus", tests: []string{"toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
+	{path: "internal/benchmarks/...", imports: []string{"public"}},
 	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
 }
 
