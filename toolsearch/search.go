@@ -18,6 +18,8 @@ const (
 	depth = 100
 	// sure is the score of a tool whose full name is a phrasing: no words come near it.
 	sure = 1000
+	// likeness is how much a synonym of a word counts, next to the word.
+	likeness = 0.35
 	// maxOfServer is how many tools of a server are found when only the server is named.
 	maxOfServer = 20
 )
@@ -240,6 +242,11 @@ func (x *Index) query(text string) []weighted {
 		}
 	}
 	for i, w := range content {
+		for _, other := range synonyms[stem(w)] {
+			if id, ok := x.words[other]; ok {
+				add(weighted{id, likeness})
+			}
+		}
 		if id, ok := x.words[stem(w)]; ok {
 			add(weighted{id, 1})
 		} else if parts := x.split(w); parts != nil {

@@ -3,7 +3,7 @@
 // An agent with many tools does not show them all to its model. It shows their names, or with
 // [Summary] what there is room for, and a tool that searches the rest. [New] builds an index over
 // the tools; [Index.Search] ranks them. Ranking is lexical: weighted words of server, name,
-// hint, description and parameters, stemmed, and no model and no I/O. Equal tools and equal queries give equal
+// hint, description and parameters, stemmed, with a short list of synonyms, and no model and no I/O. Equal tools and equal queries give equal
 // results, whatever order the tools came in.
 //
 //	index := toolsearch.New(tools)

@@ -151,6 +151,24 @@ func TestPhrasingsAreFused(t *testing.T) {
 	}
 }
 
+// A synonym counts, and less than the word itself.
+func TestSynonyms(t *testing.T) {
+	x := New([]Tool{
+		tool("a", "delete_label", "Delete a label"), tool("a", "remove_widget", "Remove a widget"), tool("b", "create_folder", "Create a folder"),
+		tool("b", "list_colours", "List all colours"), tool("b", "rename_layer", "Rename a layer"),
+	})
+	for query, want := range map[string]string{
+		"erase the label": "mcp__a__delete_label",
+		"delete":          "mcp__a__delete_label",
+		"remove":          "mcp__a__remove_widget",
+		"new directory":   "mcp__b__create_folder",
+	} {
+		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
+		}
+	}
+}
+
 // A phrasing whose words fit badly does not put its best beside the best of one that fits well.
 func TestBadPhrasingDoesLittleHarm(t *testing.T) {
 	x := New(office())

@@ -163,9 +163,11 @@ func splitWords(s string) []part {
 // stopWords say nothing about a tool when somebody asks for one.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`a an and any are as at be been but by can could do does for from had has have how i if in into is it its let
-		me my need no not of on or our please shall should so some that the their them then there these this those to tool tools us use using
-		want was we were what when where which who will with would you your`) {
+	for w := range strings.FieldsSeq(`a about also an and any anybody anyone anything are as at be been but by can could d do does doesn don everybody
+		everyone everything for from had has have how i if in into is isn it its just let ll m
+		me my need no not now of on only or our re really s please shall should so some somebody someone something t that the their them
+		then there these this those to tool tools us ve very use using
+		want wants was we were what when where which who will with would you your`) {
 		m[w] = true
 	}
 	return m
