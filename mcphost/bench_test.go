@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,15 +22,29 @@ import (
 // versus runs ours and theirs alternately and reports the medians.
 func versus(b *testing.B, ours, theirs func() time.Duration) {
 	b.Helper()
-	var a, c []time.Duration
+	var a, c, cpuA, cpuC []time.Duration
 	for b.Loop() {
-		a, c = append(a, ours()), append(c, theirs())
+		before := cpuTime()
+		a = append(a, ours())
+		between := cpuTime()
+		c = append(c, theirs())
+		cpuA, cpuC = append(cpuA, between-before), append(cpuC, cpuTime()-between)
 	}
 	ma, mc := median(a), median(c)
+	b.ReportMetric(float64(median(cpuA))/float64(max(1, median(cpuC))), "cpu-ratio")
 	b.ReportMetric(float64(ma.Microseconds()), "ours-us")
 	b.ReportMetric(float64(mc.Microseconds()), "library-us")
 	b.ReportMetric(float64(ma)/float64(mc), "ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// cpuTime is what this process has used; children that still run do not count.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median(ds []time.Duration) time.Duration {

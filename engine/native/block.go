@@ -12,8 +12,18 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 )
 
-// message is the block as the program hears it.
+// message is the block as the program hears it. That of a whole block is made once.
 func (b *block) message() agent.Block {
+	if !b.done {
+		return b.makeMessage()
+	}
+	if b.made == nil {
+		b.made = b.makeMessage()
+	}
+	return b.made
+}
+
+func (b *block) makeMessage() agent.Block {
 	switch b.kind {
 	case "text":
 		t := &agent.TextBlock{Text: b.text.String()}
@@ -61,6 +71,7 @@ func (r *response) trimEnd() {
 	for _, b := range slices.Backward(r.blocks) {
 		if b.kind == "text" {
 			b.text.Truncate(len(bytes.TrimRight(b.text.Bytes(), " \t\r\n")))
+			b.made = nil
 		}
 		if p, ok := b.sent(); ok && !p.thought {
 			return

@@ -39,6 +39,7 @@ type block struct {
 	other     map[string]json.RawMessage
 	// Of a tool call.
 	id, name string
+	made     agent.Block // what message has made; nil while the block is not whole
 }
 
 // An event is an event of the stream, as far as it concerns us.
