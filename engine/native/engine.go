@@ -48,8 +48,10 @@ type Options struct {
 // An Engine runs agents in this process. It is safe for concurrent use, holds no conversation, and
 // needs no closing. Its sessions share one client.
 type Engine struct {
-	opts   Options
-	shared func() (*api, error) // the client of sessions whose environment does not change it
+	opts Options
+
+	mu     sync.Mutex // guards the rest
+	shared *api       // the client of sessions whose environment does not change it; nil until one is opened
 }
 
 var _ agent.Engine = (*Engine)(nil)
@@ -62,7 +64,6 @@ func New(o *Options) *Engine {
 		e.opts.Prices = maps.Clone(o.Prices)
 		e.opts.ClientOptions = slices.Clone(o.ClientOptions)
 	}
-	e.shared = sync.OnceValues(func() (*api, error) { return newAPI(&e.opts, nil) })
 	return e
 }
 
@@ -82,7 +83,16 @@ func (e *Engine) connect(env environ) (*api, error) {
 			return newAPI(&e.opts, env)
 		}
 	}
-	return e.shared()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.shared == nil {
+		a, err := newAPI(&e.opts, nil)
+		if err != nil {
+			return nil, err
+		}
+		e.shared = a
+	}
+	return e.shared, nil
 }
 
 func (e *Engine) maxRetries() int {

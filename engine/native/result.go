@@ -3,6 +3,7 @@ package native
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,12 +44,12 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 // unpriced are the models that were used and have no known price: the cost does not count them.
 func (s *session) unpriced() []string {
 	var models []string
-	for m := range s.totals {
-		_, ok := s.engine.priceOf(m)
-		if _, asked := s.engine.priceOf(s.model); !ok && !asked {
+	for m, u := range s.totals {
+		if _, ok := s.engine.priceOf(m); !ok && u.CostUSD == 0 {
 			models = append(models, m)
 		}
 	}
+	slices.Sort(models)
 	return models
 }
 
@@ -72,6 +73,9 @@ func (s *session) initMessage() *agent.SystemInit {
 	m := &agent.SystemInit{
 		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
 		Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
+	}
+	if s.output != nil {
+		m.Tools = append(m.Tools, s.output.model.Name)
 	}
 	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
 	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)

@@ -223,8 +223,12 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 	}
 }
 
-// emit hands a message out. It waits for room, and gives up when the session is closed.
+// emit hands a message out. It waits for room, and gives up when the session is closed. Only run,
+// what it waits for, and the hooks of a closed session call it: nobody sends when out is closed.
 func (s *session) emit(m agent.Message) {
+	if s.life.Err() != nil {
+		return
+	}
 	select {
 	case s.out <- m:
 	case <-s.life.Done():

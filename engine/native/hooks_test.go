@@ -1,0 +1,194 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+type preHook = agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]
+
+// pre is a PreToolUse hook that says the same each time.
+func pre(out agent.PreToolUseOutput) preHook {
+	return preHook{Func: func(context.Context, *agent.PreToolUse) (*agent.PreToolUseOutput, error) { return &out, nil }}
+}
+
+// hookedCall runs one call of a tool w under hooks.
+func hookedCall(t *testing.T, h *agent.Hooks) (*agent.Result, []agent.Message, *modeltest.Model) {
+	t.Helper()
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.Hooks = h
+	model := modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{"a":1}`), modeltest.Text("x"))
+	r, msgs := answered(t, model, o)
+	return r, msgs, model
+}
+
+// The strictest hook decides, the last changed input stands, the contexts are joined.
+func TestHooksAreMerged(t *testing.T) {
+	allow := agent.PreToolUseOutput{Decision: permission.Allow, UpdatedInput: json.RawMessage(`{"a":2}`), HookOutput: agent.HookOutput{AdditionalContext: "first"}}
+	later := agent.PreToolUseOutput{UpdatedInput: json.RawMessage(`{"a":3}`), HookOutput: agent.HookOutput{AdditionalContext: "second"}}
+	_, msgs, model := hookedCall(t, &agent.Hooks{PreToolUse: []preHook{pre(allow), pre(later)}})
+	if got := results(msgs)[0].Text(); got != `{"a":3}` {
+		t.Errorf("the tool got %s", got)
+	}
+	if got := model.Last().LastUserText(); !strings.Contains(got, "first") || !strings.Contains(got, "second") {
+		t.Errorf("the model was told %q", got)
+	}
+	deny := agent.PreToolUseOutput{Decision: permission.Deny, Reason: "because"}
+	for _, hooks := range [][]preHook{{pre(allow), pre(deny)}, {pre(deny), pre(allow)}} {
+		if _, msgs, _ := hookedCall(t, &agent.Hooks{PreToolUse: hooks}); !results(msgs)[0].IsError || !strings.Contains(results(msgs)[0].Text(), "because") {
+			t.Errorf("got %+v", results(msgs)[0])
+		}
+	}
+	if _, msgs, _ := hookedCall(t, &agent.Hooks{PreToolUse: []preHook{pre(agent.PreToolUseOutput{UpdatedInput: json.RawMessage(`[]`)})}}); !results(msgs)[0].IsError {
+		t.Error("a changed input that is no object was used")
+	}
+}
+
+// Hooks of one event run at the same time, and one that runs out of time blocks what it guards.
+func TestHookTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(d time.Duration) preHook {
+			return preHook{Timeout: 5 * time.Second, Func: func(ctx context.Context, _ *agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+				select {
+				case <-time.After(d):
+				case <-ctx.Done():
+				}
+				return nil, ctx.Err()
+			}}
+		}
+		began := time.Now()
+		_, msgs, _ := hookedCall(t, &agent.Hooks{PreToolUse: []preHook{slow(3 * time.Second), slow(3 * time.Second)}})
+		if took := time.Since(began); took != 3*time.Second || results(msgs)[0].IsError {
+			t.Errorf("two hooks of 3 s took %v: %+v", took, results(msgs)[0])
+		}
+		_, msgs, _ = hookedCall(t, &agent.Hooks{PreToolUse: []preHook{slow(time.Hour)}})
+		if got := results(msgs)[0]; !got.IsError || !strings.Contains(got.Text(), "ran out of time") {
+			t.Errorf("after the time limit: %+v", got)
+		}
+	})
+}
+
+func TestFailingHooksAreReported(t *testing.T) {
+	broken := preHook{Func: func(context.Context, *agent.PreToolUse) (*agent.PreToolUseOutput, error) { panic("oops") }}
+	_, msgs, _ := hookedCall(t, &agent.Hooks{PreToolUse: []preHook{broken}})
+	if diff := cmp.Diff([]string{"hook_callback_failed"}, tags(msgs)); diff != "" || results(msgs)[0].IsError {
+		t.Errorf("%s: %+v", diff, results(msgs)[0])
+	}
+}
+
+// A hook can end the turn: the call is not made, and the conversation stays valid.
+func TestHookStopsTheTurn(t *testing.T) {
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.Hooks = &agent.Hooks{PreToolUse: []preHook{pre(agent.PreToolUseOutput{HookOutput: agent.HookOutput{Stop: true, StopReason: "enough"}})}}
+	model := modeltest.New(t, modeltest.Say(modeltest.ToolUse("mcp__s__w", `{}`), modeltest.ToolUse("mcp__s__w", `{}`)), modeltest.Text("later"))
+	c := open(t, model, o)
+	r, msgs := say(t, c, "x")
+	if r.TerminalReason != agent.ReasonHookStopped || !r.IsError || !strings.Contains(r.Errors[0], "enough") {
+		t.Errorf("got %+v", r)
+	}
+	if got := results(msgs); len(got) != 2 || !got[0].IsError || !got[1].IsError {
+		t.Errorf("the calls were answered %+v", got)
+	}
+	if r, _ := say(t, c, "y"); r.Result != "later" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestPromptHookBlocks(t *testing.T) {
+	block := func(_ context.Context, in *agent.UserPromptSubmit) (*agent.PromptOutput, error) {
+		return &agent.PromptOutput{Block: strings.Contains(in.Prompt, "secret"), Reason: "no secrets"}, nil
+	}
+	model := modeltest.New(t, modeltest.Text("fine"))
+	c := open(t, model, &agent.Options{Hooks: &agent.Hooks{UserPromptSubmit: []agent.Hook[agent.UserPromptSubmit, agent.PromptOutput]{{Func: block}}}})
+	if r, _ := say(t, c, "the secret is 7"); r.TerminalReason != agent.ReasonHookStopped || !strings.Contains(r.Errors[0], "no secrets") {
+		t.Errorf("got %+v", r)
+	}
+	if r, _ := say(t, c, "hello"); r.Result != "fine" || strings.Contains(string(model.Last().Body), "secret") {
+		t.Errorf("got %+v, sent %s", r, model.Last().Body)
+	}
+}
+
+func TestStopHookCannotLoopForEver(t *testing.T) {
+	again := func(context.Context, *agent.Stop) (*agent.StopOutput, error) {
+		return &agent.StopOutput{Block: true, Reason: "again"}, nil
+	}
+	model := modeltest.New(t, modeltest.Func(func(*modeltest.Request) modeltest.Turn { return modeltest.Text("done") }))
+	c := open(t, model, &agent.Options{Hooks: &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{Func: again}}}})
+	if r, _ := say(t, c, "x"); r.TerminalReason != agent.ReasonStopHookPrevented || len(model.Requests()) != maxGoneOn+1 {
+		t.Errorf("%d requests, %+v", len(model.Requests()), r)
+	}
+}
+
+func TestSessionHooks(t *testing.T) {
+	var ended atomic.Int32
+	h := &agent.Hooks{
+		SessionStart: []agent.Hook[agent.SessionStart, agent.HookOutput]{{Func: func(_ context.Context, in *agent.SessionStart) (*agent.HookOutput, error) {
+			return &agent.HookOutput{AdditionalContext: "model " + in.Model + " from " + in.Source}, nil
+		}}},
+		SessionEnd: []agent.Hook[agent.SessionEnd, agent.HookOutput]{{Func: func(context.Context, *agent.SessionEnd) (*agent.HookOutput, error) {
+			ended.Add(1)
+			panic("at the end") // is nobody's problem
+		}}},
+	}
+	model := modeltest.New(t, modeltest.Text("x"), modeltest.Text("y"))
+	c := open(t, model, &agent.Options{Model: "claude-opus-5", Hooks: h})
+	say(t, c, "a")
+	if got := model.Last().LastUserText(); !strings.Contains(got, "model claude-opus-5 from startup") {
+		t.Errorf("the model was told %q", got)
+	}
+	say(t, c, "b")
+	if got := model.Last().LastUserText(); got != "b" {
+		t.Errorf("the second turn has %q", got)
+	}
+	if err := c.Close(); err != nil || ended.Load() != 1 {
+		t.Errorf("SessionEnd was called %d times, %v", ended.Load(), err)
+	}
+}
+
+func TestBatchAndRequestHooks(t *testing.T) {
+	var batch *agent.PostToolBatch
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.AllowedTools = nil
+	o.Hooks = &agent.Hooks{
+		PostToolBatch: []agent.Hook[agent.PostToolBatch, agent.HookOutput]{{Func: func(_ context.Context, in *agent.PostToolBatch) (*agent.HookOutput, error) {
+			batch = in
+			return nil, nil
+		}}},
+		PermissionRequest: []agent.Hook[agent.PermissionRequest, agent.PermissionRequestOutput]{{Func: func(_ context.Context, in *agent.PermissionRequest) (*agent.PermissionRequestOutput, error) {
+			if strings.Contains(string(in.ToolInput), "2") {
+				return nil, nil // nobody else can be asked
+			}
+			return &agent.PermissionRequestOutput{Verdict: agent.Allow()}, nil
+		}}},
+	}
+	_, msgs := answered(t, modeltest.New(t, modeltest.Say(modeltest.ToolUse("mcp__s__w", `{"n":1}`), modeltest.ToolUse("mcp__s__w", `{"n":2}`)), modeltest.Text("x")), o)
+	if got := results(msgs); got[0].IsError || !got[1].IsError {
+		t.Errorf("got %+v and %+v", got[0], got[1])
+	}
+	if batch == nil || len(batch.ToolCalls) != 2 || !strings.Contains(string(batch.ToolCalls[0].ToolResponse), "text") {
+		t.Errorf("the hook was told %+v", batch)
+	}
+}
+
+func TestPostToolUseFeedback(t *testing.T) {
+	_, _, model := hookedCall(t, &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{
+		Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+			return &agent.PostToolUseOutput{Feedback: "look closer"}, nil
+		},
+	}}})
+	if got := model.Last().LastUserText(); !strings.Contains(got, "look closer") {
+		t.Errorf("the model was told %q", got)
+	}
+}
