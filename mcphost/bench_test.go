@@ -125,6 +125,10 @@ func BenchmarkConnect50Stdio(b *testing.B) {
 	benchConnect(b, 50, func(int) ServerConfig { return child("library") }, func(int) mcp.Transport { return libraryCommand() })
 }
 
+func BenchmarkConnect10Stdio(b *testing.B) {
+	benchConnect(b, 10, func(int) ServerConfig { return child("library") }, func(int) mcp.Transport { return libraryCommand() })
+}
+
 func BenchmarkConnect50HTTP(b *testing.B) {
 	url := serve(b, libraryHTTP(b, nil)).URL
 	benchConnect(b, 50, func(int) ServerConfig { return HTTP{URL: url} }, func(int) mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url} })

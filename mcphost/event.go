@@ -29,7 +29,7 @@ type eventReader struct {
 }
 
 func newEventReader(r io.Reader, limit int) *eventReader {
-	return &eventReader{br: bufio.NewReaderSize(r, 32<<10), limit: limit}
+	return &eventReader{br: bufio.NewReaderSize(r, 4<<10), limit: limit}
 }
 
 // next returns the next event that says anything. An event that the stream's
