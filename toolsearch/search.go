@@ -20,6 +20,8 @@ const (
 	sure = 1000
 	// likeness is how much a synonym of a word counts, next to the word.
 	likeness = 0.35
+	// foreign is how much the translation of a word counts: some words are English as well.
+	foreign = 0.7
 	// maxOfServer is how many tools of a server are found when only the server is named.
 	maxOfServer = 20
 )
@@ -220,7 +222,7 @@ func (x *Index) having(words []string) []bool {
 func (x *Index) query(text string) []weighted {
 	var words []string
 	tokenize(text, func(w string, whole bool) bool {
-		if _, known := x.words[stem(w)]; known || !whole {
+		if _, known := x.words[stem(w)]; known || !whole || translations[w] != nil {
 			words = append(words, w)
 		}
 		return len(words) < maxFieldWords
@@ -247,8 +249,15 @@ func (x *Index) query(text string) []weighted {
 				add(weighted{id, likeness})
 			}
 		}
+		for _, meant := range translations[w] {
+			if id, ok := x.words[meant]; ok {
+				add(weighted{id, foreign})
+			}
+		}
 		if id, ok := x.words[stem(w)]; ok {
 			add(weighted{id, 1})
+		} else if translations[w] != nil { // not a misspelt English word
+			continue
 		} else if parts := x.split(w); parts != nil {
 			add(parts...)
 		} else {

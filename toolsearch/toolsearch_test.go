@@ -169,6 +169,25 @@ func TestSynonyms(t *testing.T) {
 	}
 }
 
+// The commonest words of other languages are understood, and none of them is taken for a misspelt English one.
+func TestOtherLanguages(t *testing.T) {
+	x := New(office())
+	for query, want := range map[string]string{
+		"Datei verschieben":    "mcp__files__move_file",
+		"envoyer un message":   "mcp__slack__postMessage",
+		"crear evento":         "mcp__calendar__create_event",
+		"previsão do clima":    "mcp__weather__get_forecast",
+		"список каналов канал": "mcp__slack__listChannels",
+		"搜索 代码 github":         "mcp__github__search_code",
+		"商品を検索する":              "mcp__日本__検索",
+		"读取文件":                 "mcp__files__read_file",
+	} {
+		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
+		}
+	}
+}
+
 // A phrasing whose words fit badly does not put its best beside the best of one that fits well.
 func TestBadPhrasingDoesLittleHarm(t *testing.T) {
 	x := New(office())
