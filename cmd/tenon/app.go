@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	own := *p
 	own.out = &answerWriter{w: p.out, cancel: cancel}
 	own.err = &lockedWriter{w: p.err}
-	root := newRootCommand(&own)
+	root := newRootCommand(&own)              //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(own.in)
 	root.SetOut(own.out)

@@ -69,7 +69,7 @@ func TestUsageErrors(t *testing.T) {
 		{"unknown command, letters swapped", []string{"rnu"}, `unknown command "rnu"; did you mean "run"?; try 'tenon --help'`},
 		{"no sub-command", []string{"mcp"}, `no command given; try 'tenon mcp --help'`},
 		{"unknown sub-command", []string{"mcp", "lsit"}, `unknown command "lsit"; did you mean "list"?; try 'tenon mcp --help'`},
-		{"unknown flag", []string{"run", "--modle", "x"}, `unknown flag --modle; did you mean "model"?; try 'tenon run --help'`},
+		{"unknown flag", []string{"run", "--modell", "x"}, `unknown flag --modell; did you mean "model"?; try 'tenon run --help'`},
 		{"unknown short flag", []string{"run", "-x"}, `unknown flag -x; try 'tenon run --help'`},
 		{"flag without value", []string{"run", "--model"}, `flag needs an argument: --model; try 'tenon run --help'`},
 		{"bad number", []string{"run", "--max-turns", "many"}, `invalid argument "many" for "--max-turns" flag: strconv.ParseInt: parsing "many": invalid syntax; try 'tenon run --help'`},

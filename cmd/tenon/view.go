@@ -23,7 +23,6 @@ type view struct {
 	verbose  bool
 	problems []mcpconfig.Problem
 
-	turns    int
 	started  bool              // the init message has come
 	names    map[string]string // of the tool calls under way, by id
 	failed   []failedCall
@@ -236,7 +235,7 @@ func (t *textPrinter) streams() bool { return false }
 
 func (t *textPrinter) print(m agent.Message) error {
 	r, ok := m.(*agent.Result)
-	if !ok || r.Err() != nil {
+	if !ok || r.IsError {
 		return nil
 	}
 	text := r.Result
