@@ -69,7 +69,7 @@ bin/golangci-lint: internal/tools/go.mod
 
 .PHONY: conformance
 conformance: peers suite ## the MCP conformance suite and the JSON Schema suite, with their counts
-	$(REQUIRE) $(GO) test -count=1 -v -timeout $(TIMEOUT) -run 'TestSchemaSuite' ./mcpserver
+	$(REQUIRE) $(GO) test -count=1 -v -timeout $(TIMEOUT) -run '^TestSchemaguard$$' ./internal/schemasuite
 	$(REQUIRE) $(GO) test -count=1 -v -timeout $(TIMEOUT) ./internal/conformance/...
 
 .PHONY: requirements
