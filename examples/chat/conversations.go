@@ -48,8 +48,12 @@ func (cs *conversations) take(ctx context.Context, id string) (*conversation, er
 	if err == nil {
 		cs.mu.Lock()
 		c.client = client
+		closed := cs.closed
 		cs.mu.Unlock()
-		return c, nil
+		if !closed {
+			return c, nil
+		}
+		err = agent.ErrClosed // Close did not see this client
 	}
 	cs.put(c)
 	return nil, err
@@ -78,15 +82,17 @@ func (cs *conversations) reserve(id string) (*conversation, error) {
 // put ends a request's hold of a conversation.
 func (cs *conversations) put(c *conversation) {
 	cs.mu.Lock()
-	defer cs.mu.Unlock()
 	c.busy = false
+	closed := cs.closed
 	switch {
 	case c.client == nil: // it could not be opened
 		delete(cs.open, c.id)
-	case cs.closed: // opened while the program ended
-		_ = c.client.Close()
-	default:
+	case !closed:
 		c.idle = time.AfterFunc(cs.idle, func() { cs.expire(c) })
+	}
+	cs.mu.Unlock()
+	if closed && c.client != nil {
+		_ = c.client.Close()
 	}
 }
 

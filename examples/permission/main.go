@@ -33,10 +33,15 @@ const offlinePrompt = `@mcp__list__read {}
 
 // A terminal asks one question at a time: calls that may run together are asked about together.
 type terminal struct {
+	mu  sync.Mutex // guards the rest, and keeps question and answer together
+	in  *bufio.Scanner
 	out io.Writer
+}
 
-	mu sync.Mutex // guards in, and keeps question and answer together
-	in *bufio.Scanner
+func (t *terminal) printf(format string, args ...any) {
+	t.mu.Lock()
+	fmt.Fprintf(t.out, format, args...)
+	t.mu.Unlock()
 }
 
 // canUseTool is called for each call that nothing else settles.
@@ -69,20 +74,17 @@ type addIn struct {
 func shopping() *mcpserver.Server {
 	var mu sync.Mutex
 	items := []string{"milk"}
+	list := func(more ...string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		items = append(items, more...)
+		return strings.Join(items, ", ")
+	}
 	s := mcpserver.New("list", nil)
 	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "read", Description: "Read the shopping list", ReadOnly: true},
-		func(context.Context, struct{}) (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return strings.Join(items, ", "), nil
-		})
+		func(context.Context, struct{}) (string, error) { return list(), nil })
 	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "add", Description: "Add an item to the shopping list"},
-		func(_ context.Context, in addIn) (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			items = append(items, in.Item)
-			return strings.Join(items, ", "), nil
-		})
+		func(_ context.Context, in addIn) (string, error) { return list(in.Item), nil })
 	return s
 }
 
@@ -92,7 +94,7 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		fmt.Fprintln(stdout, "No ANTHROPIC_API_KEY is set, so this runs on the offline model: it makes the calls that it is told to.")
 		engine, prompt = native.New(&native.Options{APIKey: "none", HTTPClient: modeltest.Offline().Client()}), offlinePrompt
 	}
-	term := &terminal{out: stdout, in: bufio.NewScanner(stdin)}
+	term := &terminal{in: bufio.NewScanner(stdin), out: stdout}
 	for msg, err := range agent.Query(ctx, engine, prompt, &agent.Options{
 		MCPServers:   map[string]mcphost.ServerConfig{"list": mcphost.InProcess(shopping())},
 		AllowedTools: []string{"mcp__list__read"},
@@ -104,10 +106,10 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		switch m := msg.(type) {
 		case *agent.User:
 			for _, result := range m.ToolResults() {
-				fmt.Fprintf(stdout, "-> %s\n", result.Text())
+				term.printf("-> %s\n", result.Text())
 			}
 		case *agent.Result:
-			fmt.Fprintf(stdout, "\n%s\n(%d calls were denied)\n", m.Result, len(m.PermissionDenials))
+			term.printf("\n%s\n(%d calls were denied)\n", m.Result, len(m.PermissionDenials))
 		}
 	}
 	return nil

@@ -24,10 +24,7 @@ const offlinePrompt = `@mcp__stock__lookup {"SKU": "AB-00017"}
 type (
 	query   struct{ SKU string }
 	numbers struct{ A, B float64 }
-	article struct {
-		Quantity int
-		PriceUSD float64
-	}
+	article struct{ Quantity, PriceUSD float64 }
 )
 
 func lookup(_ context.Context, in query) (article, error) {
