@@ -216,9 +216,13 @@ func cancelledWhileTheModelSpeaks(e *env) {
 }
 
 func breakWhileTheModelSpeaks(e *env) {
-	turn, _, gone := held()
+	turn, reached, gone := held()
 	for m, err := range agent.Query(e.Context(), e.script(turn), "x", nil) {
-		if _, ok := m.(*agent.Assistant); ok || err != nil {
+		if err != nil {
+			e.Fatalf("%v", err)
+		}
+		if _, ok := m.(*agent.Assistant); ok {
+			<-reached // the first block is here before the model has come to its pause in the second
 			break
 		}
 	}
