@@ -619,8 +619,9 @@ func TestSSEDrop(t *testing.T) {
 	if ev := <-events; ev.Server != "s" {
 		t.Errorf("event %+v", ev)
 	}
-	if n := streams.Load(); n != 2 {
-		t.Errorf("%d streams, want 2", n)
+	// net/http itself asks once more for a GET whose connection died under it.
+	if n := streams.Load(); n < 2 || n > 3 {
+		t.Errorf("%d streams, want 2, or 3 with one of net/http's own", n)
 	}
 }
 
