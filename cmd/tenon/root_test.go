@@ -35,6 +35,36 @@ func TestSplitRules(t *testing.T) {
 	}
 }
 
+// The Claude Code CLI's list flags read on to the next flag.
+func TestTakeRules(t *testing.T) {
+	tests := []struct {
+		name                string
+		allowed, disallowed ruleList
+		args                []string
+		want                []string
+		wantAllowed         ruleList
+		wantDisallowed      ruleList
+	}{
+		{"behind --allowedTools", ruleList{"mcp__a"}, nil, []string{"mcp__b__x", "a prompt", "mcp__c"}, []string{"a prompt"}, ruleList{"mcp__a", "mcp__b__x", "mcp__c"}, nil},
+		{"behind --disallowedTools", nil, ruleList{"mcp__a"}, []string{"a prompt", "mcp__b"}, []string{"a prompt"}, nil, ruleList{"mcp__a", "mcp__b"}},
+		{"no prompt but a pipe", ruleList{"mcp__a"}, nil, []string{"mcp__b"}, nil, ruleList{"mcp__a", "mcp__b"}, nil},
+		{"it is not known which", ruleList{"mcp__a"}, ruleList{"mcp__b"}, []string{"a prompt", "mcp__c"}, []string{"a prompt", "mcp__c"}, ruleList{"mcp__a"}, ruleList{"mcp__b"}},
+		{"a prompt that begins like a rule", ruleList{"mcp__a"}, nil, []string{"mcp__a is what?"}, []string{"mcp__a is what?"}, ruleList{"mcp__a"}, nil},
+		{"no list", nil, nil, []string{"mcp__a"}, []string{"mcp__a"}, nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := &runFlags{allowed: tt.allowed, disallowed: tt.disallowed}
+			got := f.takeRules(tt.args)
+			for _, diff := range []string{cmp.Diff(tt.want, got), cmp.Diff(tt.wantAllowed, f.allowed), cmp.Diff(tt.wantDisallowed, f.disallowed)} {
+				if diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 func TestNear(t *testing.T) {
 	known := []string{"read_file", "read_text_file", "write_file", "list_directory", "echo", "add"}
 	tests := []struct {

@@ -81,15 +81,22 @@ func (f *runFlags) check() error {
 }
 
 // takeRules takes the tool rules out of the arguments: the Claude Code CLI's --allowedTools reads on to the next
-// flag, so that people write "--allowedTools mcp__a__x mcp__b__y". Nobody means such a word as a prompt.
+// flag, so that people write "--allowedTools mcp__a__x mcp__b__y". Nobody means such a word as a prompt. With both
+// lists given it is not known which one is meant, and the words stay where they are.
 func (f *runFlags) takeRules(args []string) []string {
-	if len(args) < 2 {
+	list := &f.allowed
+	switch {
+	case len(f.allowed) > 0 && len(f.disallowed) > 0:
+		return args
+	case len(f.disallowed) > 0:
+		list = &f.disallowed
+	case len(f.allowed) == 0:
 		return args
 	}
 	var rest []string
 	for _, a := range args {
-		if len(f.allowed)+len(f.disallowed) > 0 && strings.HasPrefix(a, "mcp__") && !strings.ContainsAny(a, " \n\t") {
-			f.allowed = append(f.allowed, a)
+		if strings.HasPrefix(a, "mcp__") && !strings.ContainsAny(a, " \n\t") {
+			*list = append(*list, a)
 			continue
 		}
 		rest = append(rest, a)
