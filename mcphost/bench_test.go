@@ -78,18 +78,9 @@ func libraryCommand() *mcp.CommandTransport {
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 100 * time.Millisecond}
 }
 
-// calm waits until the children of the round before are gone, which must not
-// weigh on the next.
-func calm() {
-	for len(childProcesses()) > 0 {
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
 func benchConnect(b *testing.B, n int, cfg func(i int) ServerConfig, transport func(i int) mcp.Transport) {
 	versus(b,
 		func() time.Duration {
-			calm()
 			servers := map[string]ServerConfig{}
 			for i := range n {
 				servers[fmt.Sprintf("s%d", i)] = cfg(i)
@@ -113,7 +104,6 @@ func benchConnect(b *testing.B, n int, cfg func(i int) ServerConfig, transport f
 			return d
 		},
 		func() time.Duration {
-			calm()
 			sessions := make([]*mcp.ClientSession, n)
 			d := timed(func() {
 				var wg sync.WaitGroup
