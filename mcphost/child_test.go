@@ -213,6 +213,11 @@ var children = map[string]func(){
 		})
 	},
 	"pages": pagesChild,
+	// A server of the official library, so slow to start that the probe is given up.
+	"slowlibrary": func() {
+		<-time.After(2500 * time.Millisecond)
+		_ = libraryServer().Run(context.Background(), &mcp.StdioTransport{})
+	},
 	"old": func() {
 		initReply(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
 	},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/subproc"
+	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -67,6 +69,9 @@ func (l *remoteLink) connect(ctx context.Context, client *mcp.Client, probe bool
 		return err
 	}
 	l.inner = inner
+	if late := l.wire.answeredLate(); late != nil {
+		l.wire.listenLate(ctx, late)
+	}
 	res := inner.InitializeResult()
 	l.told = linkInfo{
 		server: res.ServerInfo, version: res.ProtocolVersion,
@@ -228,11 +233,14 @@ func (l *remoteLink) listTools(ctx context.Context) (toolList, error) {
 		if ctx.Err() != nil {
 			return list, ctx.Err()
 		}
-		if isCode(list.problem, jsonrpc.CodeMethodNotFound) || errors.Is(list.problem, errSessionLost) || errors.As(list.problem, new(*HTTPError)) {
+		if isCode(list.problem, jsonrpc.CodeMethodNotFound) {
 			if l.told.capabilities.Tools == nil {
 				list.problem = nil // it never said that it has tools
 			}
 			return list, nil
+		}
+		if connectionFault(list.problem) {
+			return list, list.problem
 		}
 		if try == len(listPauses) {
 			return list, nil
@@ -253,6 +261,13 @@ func (l *remoteLink) declares(it bool) bool {
 func isCode(err error, code int64) bool {
 	var e *jsonrpc.Error
 	return errors.As(err, &e) && e.Code == code
+}
+
+// connectionFault reports whether an error speaks of the connection rather than
+// of what the server answered.
+func connectionFault(err error) bool {
+	return errors.As(err, new(*HTTPError)) || errors.As(err, new(net.Error)) || errors.As(err, new(*mcpauth.NeedsAuthError)) ||
+		errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost) || errors.Is(err, ErrClosed)
 }
 
 func (l *remoteLink) listOnce(ctx context.Context) toolList {

@@ -488,6 +488,22 @@ func TestProbeHarmsNobody(t *testing.T) {
 	}
 }
 
+// A slow server of the stateless era answers the probe after it was given up,
+// and takes the initialize that followed for a duplicate: the late answer counts.
+func TestLateProbe(t *testing.T) {
+	slow := child("slowlibrary")
+	slow.ConnectTimeout = 6 * time.Second // the probe gets a third of it
+	h := newHost(t, map[string]ServerConfig{"slow": slow})
+	connected(t, h)
+	if s := status(t, h, "slow"); s.ProtocolVersion < statelessSince || s.ServerInfo == nil || s.ServerInfo.Name != "library" || s.Instructions != "use it well" {
+		t.Errorf("status: %+v", s)
+	}
+	if got := text(t, h, "mcp__slow__echo", `{"text":"x"}`); got != "echo: x" {
+		t.Errorf("got %q", got)
+	}
+	checkFeatures(t, h, "slow")
+}
+
 // Pain 33
 func TestPages(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"end": child("pages", "MODE=end"), "loop": child("pages", "MODE=loop"), "endless": child("pages", "MODE=endless")})

@@ -26,6 +26,8 @@ const (
 	methodDiscover   = "server/discover"
 	methodListen     = "subscriptions/listen"
 	methodCancelled  = "notifications/cancelled"
+
+	methodInitialized = "notifications/initialized"
 )
 
 const (
@@ -81,7 +83,6 @@ func withCallScope(ctx context.Context, s *callScope) context.Context {
 type pending struct {
 	method string
 	scope  *callScope
-	probe  *time.Timer // of server/discover: answers no if nobody does
 }
 
 // A wire is the connection that the library's client session reads and writes
@@ -94,7 +95,7 @@ type wire struct {
 	log     *slog.Logger
 	car     carrier
 	handle  notifications
-	probing time.Duration // how long server/discover may take
+	probing time.Duration // how long server/discover may take; zero for ever
 
 	in   chan jsonrpc.Message // to Read; unbuffered, so that what came before the end is read before it
 	done chan struct{}        // closed when broken or closed
@@ -108,6 +109,7 @@ type wire struct {
 	mu        sync.Mutex // guards the rest
 	pending   map[int64]*pending
 	handshake map[int64]bool // ids of initialize and server/discover
+	probe     probe
 	noiseN    int
 	noiseHead []string
 	stray     int // replies to nobody
@@ -175,7 +177,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case *jsonrpc.Request:
 		out.method, out.params = m.Method, m.Params
 		if !m.IsCall() {
-			if m.Method == methodCancelled && !w.mayCancel(m.Params) {
+			if m.Method == methodCancelled && !w.mayCancel(m.Params) || m.Method == methodInitialized && w.answeredLate() != nil {
 				return nil
 			}
 			w.report("sending "+m.Method, w.car.send(ctx, out))
@@ -200,11 +202,8 @@ func (w *wire) request(ctx context.Context, out *outgoing) error {
 	if out.method == methodInitialize || out.method == methodDiscover {
 		w.handshake[out.id] = true
 	}
-	if out.method == methodDiscover && w.probing > 0 {
-		// Some servers answer nothing before initialize.
-		p.probe = time.AfterFunc(w.probing, func() {
-			w.fail(out.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "server/discover was not answered"})
-		})
+	if out.method == methodDiscover {
+		w.beginProbe(out)
 	}
 	w.mu.Unlock()
 	err := w.car.send(ctx, out)
@@ -258,8 +257,8 @@ func (w *wire) take(id int64) *pending {
 		return nil
 	}
 	delete(w.pending, id)
-	if p.probe != nil {
-		p.probe.Stop()
+	if id == w.probe.id && w.probe.timer != nil {
+		w.probe.timer.Stop()
 	}
 	return p
 }
@@ -351,8 +350,9 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		return
 	}
 	p := w.take(id)
-	if p == nil {
-		return // late, doubled or made up
+	if p == nil { // late, doubled or made up
+		w.lateAnswer(id, m.Result)
+		return
 	}
 	if m.Error != nil && !isNull(m.Error) {
 		e := wireError(m.Error)

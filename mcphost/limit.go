@@ -1,0 +1,264 @@
+package mcphost
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// DefaultOutputTokens is the most that a result may weigh in the model's context.
+	DefaultOutputTokens = 25_000
+	// DefaultOutputChars is the longest text result, whatever it weighs.
+	DefaultOutputChars = 50_000
+
+	// charsPerToken is the estimate where nobody counts.
+	charsPerToken = 4
+	// errorChars is the longest text of an error result, errorEdge what is kept
+	// of both its ends beyond that.
+	errorChars = 10_000
+	errorEdge  = 5_000
+	// previewBytes is how much of a stored result is shown.
+	previewBytes = 2 << 10
+)
+
+// OutputLimits are the limits of results. Zero fields mean the defaults.
+type OutputLimits struct {
+	Tokens int
+	Chars  int
+}
+
+// OutputLimitsFrom reads MAX_MCP_OUTPUT_TOKENS. What is no positive number
+// counts as unset.
+func OutputLimitsFrom(lookup func(name string) (string, bool)) OutputLimits {
+	v, _ := lookup("MAX_MCP_OUTPUT_TOKENS") // empty when unset
+	n, err := strconv.Atoi(strings.TrimSpace(v))
+	if err != nil || n <= 0 {
+		n = 0
+	}
+	return OutputLimits{Tokens: n}
+}
+
+// OutputOptions are options of [FitOutput]. Nil means the defaults.
+type OutputOptions struct {
+	Limits OutputLimits
+	// IsError marks the result of a failed call: it is cut, never stored.
+	IsError bool
+	// Declared is the limit in characters that the tool declares for itself
+	// ([Tool.MaxResultSize]); it replaces both others. Zero means none.
+	Declared int
+	// CountTokens counts what a text weighs. It is asked only when an estimate
+	// is above half of the limit. Nil, or an error, means the estimate.
+	CountTokens func(ctx context.Context, text string) (int, error)
+	// Store keeps a text and returns the path under which it can be read.
+	// Without it, or when it fails, the text is cut.
+	Store func(text string) (path string, err error)
+	// ReadTool is the name of the tool that reads stored results; empty for none.
+	ReadTool string
+}
+
+// An outputVerdict is what becomes of a result.
+type outputVerdict uint8
+
+const (
+	outputKeep     outputVerdict = iota
+	outputStore                  // too heavy: stored, and the model is told how to read it
+	outputPreview                // too long: stored, and the model sees its beginning
+	outputTruncate               // too heavy, with images: its text is cut and the images go
+	outputCut                    // an error: its middle is cut out
+)
+
+// judgeOutput decides what becomes of a result of so many characters. tokens
+// tells its weight and is asked only if that matters.
+func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) outputVerdict {
+	switch {
+	case o.IsError && chars > errorChars:
+		return outputCut
+	case o.IsError:
+		return outputKeep
+	case o.Declared > 0 && chars > o.Declared && !images:
+		return outputPreview
+	case o.Declared > 0:
+		return outputKeep
+	}
+	limit := o.Limits.tokens()
+	if chars/charsPerToken > limit/2 && tokens() > limit {
+		if images {
+			return outputTruncate
+		}
+		return outputStore
+	}
+	if chars > o.Limits.chars() && !images {
+		return outputPreview
+	}
+	return outputKeep
+}
+
+func (l OutputLimits) tokens() int {
+	if l.Tokens > 0 {
+		return l.Tokens
+	}
+	return DefaultOutputTokens
+}
+
+func (l OutputLimits) chars() int {
+	if l.Chars > 0 {
+		return l.Chars
+	}
+	return DefaultOutputChars
+}
+
+// FitOutput brings a result, as [ModelContent] returns it, within the limits of
+// what a model should be sent. Nothing is lost as long as there is a Store: the
+// whole text is kept there, and the blocks that are returned say where and how
+// to read it. blocks is not modified.
+func FitOutput(ctx context.Context, blocks []ContentBlock, o *OutputOptions) []ContentBlock {
+	if o == nil {
+		o = &OutputOptions{}
+	}
+	text, images := joinBlocks(blocks)
+	chars := utf8.RuneCountInString(text)
+	verdict := judgeOutput(chars, images, o, func() int {
+		if o.CountTokens != nil {
+			if n, err := o.CountTokens(ctx, text); err == nil {
+				return n
+			}
+		}
+		return chars / charsPerToken
+	})
+	limit := o.Limits.tokens() * charsPerToken
+	switch verdict {
+	case outputKeep:
+		return blocks
+	case outputCut:
+		return oneText(cutMiddle(text, chars))
+	case outputTruncate:
+		return truncate(blocks, limit, o.Limits.tokens())
+	}
+	path, err := "", fmt.Errorf("there is no place for it")
+	if o.Store != nil {
+		path, err = o.Store(text)
+	}
+	switch {
+	case err != nil:
+		return oneText(firstRunes(text, limit) + fmt.Sprintf("\n\n[OUTPUT TRUNCATED: %s characters in all; the rest could not be kept: %v]", thousands(chars), err))
+	case verdict == outputStore:
+		return oneText(storedText(text, chars, path, o.ReadTool))
+	}
+	return oneText(previewText(text, path, o.ReadTool))
+}
+
+func oneText(s string) []ContentBlock { return []ContentBlock{{Type: "text", Text: s}} }
+
+func joinBlocks(blocks []ContentBlock) (text string, images bool) {
+	var parts []string
+	for _, b := range blocks {
+		if b.Type == "text" {
+			parts = append(parts, b.Text)
+		} else {
+			images = true
+		}
+	}
+	return strings.Join(parts, "\n"), images
+}
+
+// storedText is what the model reads in place of a result that is too heavy.
+func storedText(text string, chars int, path, tool string) string {
+	lines := strings.Count(text, "\n") + 1
+	var b strings.Builder
+	fmt.Fprintf(&b, "Error: result (%s characters across %s lines) exceeds maximum allowed tokens. Output has been saved to %s.\n", thousands(chars), thousands(lines), path)
+	if json.Valid([]byte(text)) {
+		b.WriteString("Format: JSON\n")
+	} else {
+		b.WriteString("Format: plain text\n")
+	}
+	b.WriteString(howToRead(lines, tool))
+	b.WriteString("Read all of it before you summarise it or draw conclusions from it; if you have read a part only, say so.")
+	return b.String()
+}
+
+func howToRead(lines int, tool string) string {
+	switch {
+	case tool == "":
+		return "Read the file in parts.\n"
+	case lines < 3:
+		return fmt.Sprintf("It has long lines: search it with %s (pattern), or read it in parts with %s (column).\n", tool, tool)
+	}
+	return fmt.Sprintf("Read it in parts with %s (offset and limit), or search it (pattern).\n", tool)
+}
+
+// previewText is what the model reads in place of a result that is too long.
+func previewText(text, path, tool string) string {
+	head := clipBytes(text, previewBytes)
+	s := fmt.Sprintf("<persisted-output>\nOutput too large (%.1fKB). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n", float64(len(text))/1024, path, head)
+	if tool != "" {
+		s += strings.TrimSuffix(howToRead(strings.Count(text, "\n")+1, tool), "\n") + "\n"
+	}
+	return s + "</persisted-output>"
+}
+
+// clipBytes returns the first n bytes or a little less, at a character's boundary.
+func clipBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// cutMiddle cuts the middle out of an error's text.
+func cutMiddle(text string, chars int) string {
+	head, tail := firstRunes(text, errorEdge), lastRunes(text, errorEdge)
+	return head + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", chars-2*errorEdge) + tail
+}
+
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+func lastRunes(s string, n int) string {
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return s[i:]
+}
+
+// truncate cuts the text of a result with images and leaves the images out.
+func truncate(blocks []ContentBlock, room, tokens int) []ContentBlock {
+	var out []ContentBlock
+	for _, b := range blocks {
+		if b.Type != "text" {
+			out = append(out, ContentBlock{Type: "text", Text: "[Image left out: it did not fit in the tool output limit]"})
+			continue
+		}
+		if room == 0 {
+			continue
+		}
+		kept := firstRunes(b.Text, room)
+		room -= utf8.RuneCountInString(kept)
+		out = append(out, ContentBlock{Type: "text", Text: kept})
+	}
+	return append(out, ContentBlock{Type: "text", Text: fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d token limit]", tokens)})
+}
+
+// thousands renders a number with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

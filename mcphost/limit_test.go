@@ -1,0 +1,126 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestFitOutput(t *testing.T) {
+	textOf := func(n int) []ContentBlock { return oneText(strings.Repeat("x", n)) }
+	image := ContentBlock{Type: "image", MIMEType: "image/png", Data: []byte{1}}
+	tests := []struct {
+		name   string
+		blocks []ContentBlock
+		o      OutputOptions
+		prefix string // of the first block
+		whole  bool   // untouched
+		stored bool
+	}{
+		{name: "small", blocks: textOf(100), whole: true},
+		{name: "at the limit of characters", blocks: textOf(50_000), whole: true}, // D96
+		{name: "one above it", blocks: textOf(50_001), prefix: "<persisted-output>\nOutput too large (48.8KB). Full output saved to: /store/1\n\nPreview (first 2KB):\nxxx", stored: true},                         // D96
+		{name: "above the limit of tokens", blocks: textOf(100_008), prefix: "Error: result (100,008 characters across 1 lines) exceeds maximum allowed tokens. Output has been saved to /store/1.", stored: true}, // D94
+		{name: "another limit of tokens", blocks: textOf(4_008), o: OutputOptions{Limits: OutputLimits{Tokens: 1000}}, prefix: "Error: result (4,008 characters", stored: true},                                    // D95
+		{name: "counted, and light", blocks: textOf(49_000), o: OutputOptions{Limits: OutputLimits{Tokens: 10_000}, CountTokens: count(9_000, nil)}, whole: true},                                                  // D94
+		{name: "counted, and heavy", blocks: textOf(30_000), o: OutputOptions{Limits: OutputLimits{Tokens: 10_000}, CountTokens: count(12_000, nil)}, prefix: "Error: result", stored: true},                       // D94
+		{name: "not counted below half", blocks: textOf(10_000), o: OutputOptions{Limits: OutputLimits{Tokens: 10_000}, CountTokens: count(99_000, nil)}, whole: true},
+		{name: "counting fails", blocks: textOf(48_000), o: OutputOptions{Limits: OutputLimits{Tokens: 10_000}, CountTokens: count(0, errors.New("no"))}, prefix: "Error: result", stored: true},
+		{name: "declared limit, within", blocks: textOf(150_000), o: OutputOptions{Declared: 200_000}, whole: true},                               // D96
+		{name: "declared limit, above", blocks: textOf(210_000), o: OutputOptions{Declared: 200_000}, prefix: "<persisted-output>", stored: true}, // D96
+		{name: "image and long text", blocks: append(textOf(60_000), image), whole: true},
+		{name: "image and heavy text", blocks: append(textOf(110_000), image), prefix: strings.Repeat("x", 100)}, // D94
+		{name: "long error", blocks: textOf(110_000), o: OutputOptions{IsError: true}, prefix: strings.Repeat("x", 5000) + "\n\n... [100000 characters truncated] ...\n\n" + "x"},
+		{name: "short error", blocks: textOf(9_000), o: OutputOptions{IsError: true}, whole: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			stored := ""
+			tt.o.Store = func(text string) (string, error) { stored = text; return "/store/1", nil }
+			tt.o.ReadTool = "ReadStored"
+			got := FitOutput(t.Context(), tt.blocks, &tt.o)
+			if tt.whole != (len(got) == len(tt.blocks) && got[0].Text == tt.blocks[0].Text) || !strings.HasPrefix(got[0].Text, tt.prefix) {
+				t.Errorf("got %d blocks, the first begins %.200q", len(got), got[0].Text)
+			}
+			if tt.stored != (stored != "") || tt.stored && stored != tt.blocks[0].Text {
+				t.Errorf("stored %d characters", len(stored))
+			}
+		})
+	}
+}
+
+func count(n int, err error) func(context.Context, string) (int, error) {
+	return func(context.Context, string) (int, error) { return n, err }
+}
+
+func TestFitOutputWithoutStore(t *testing.T) {
+	for _, store := range []func(string) (string, error){nil, func(string) (string, error) { return "", errors.New("disk full") }} {
+		got := FitOutput(t.Context(), oneText(strings.Repeat("ü", 200_000)), &OutputOptions{Store: store})
+		if len(got) != 1 || utf8.RuneCountInString(got[0].Text) > 101_000 || !strings.Contains(got[0].Text, "OUTPUT TRUNCATED: 200,000 characters") || !utf8.ValidString(got[0].Text) {
+			t.Errorf("got %d characters", utf8.RuneCountInString(got[0].Text))
+		}
+	}
+}
+
+func TestFitOutputLeavesImagesOut(t *testing.T) {
+	got := FitOutput(t.Context(), []ContentBlock{{Type: "text", Text: strings.Repeat("x", 5000)}, {Type: "image"}}, &OutputOptions{Limits: OutputLimits{Tokens: 1000}})
+	if len(got) != 3 || len(got[0].Text) != 4000 || got[1].Text != "[Image left out: it did not fit in the tool output limit]" || got[2].Text != "[OUTPUT TRUNCATED - exceeded 1000 token limit]" {
+		t.Errorf("got %d blocks, %d characters", len(got), len(got[0].Text))
+	}
+}
+
+// D95
+func TestOutputLimitsFrom(t *testing.T) {
+	for v, want := range map[string]int{"": 25_000, "1000": 1000, "0": 25_000, "-5": 25_000, "many": 25_000} {
+		if got := OutputLimitsFrom(func(string) (string, bool) { return v, true }).tokens(); got != want {
+			t.Errorf("MAX_MCP_OUTPUT_TOKENS=%q gives %d, want %d", v, got, want)
+		}
+	}
+}
+
+// D94: a stored result can be read in parts and searched.
+func TestReadStored(t *testing.T) {
+	var b strings.Builder
+	for i := range 1000 {
+		b.WriteString("line " + itoa(i+1) + "\n")
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	long := strings.Repeat("a", 30_000) + "needle" + strings.Repeat("b", 30_000)
+	tests := []struct {
+		name, text string
+		q          StoredQuery
+		want       []string
+		err        string
+	}{
+		{name: "from the beginning", text: text, want: []string{"1: line 1\n", "200: line 200\n", "[800 more lines; go on with offset 201]"}},
+		{name: "a part", text: text, q: StoredQuery{Offset: 998, Limit: 2}, want: []string{"998: line 998\n999: line 999\n[1 more lines; go on with offset 1000]\n"}},
+		{name: "the end", text: text, q: StoredQuery{Offset: 1000}, want: []string{"1000: line 1000\n"}},
+		{name: "beyond", text: text, q: StoredQuery{Offset: 1001}, err: "beyond the end: there are 1000 lines"},
+		{name: "negative", text: text, q: StoredQuery{Limit: -1}, err: "must not be negative"},
+		{name: "search", text: text, q: StoredQuery{Pattern: "^line 99.$", Limit: 2}, want: []string{"990: line 990\n991: line 991\n[more matches; go on with offset 992]\n"}},
+		{name: "search from an offset", text: text, q: StoredQuery{Pattern: "99", Offset: 999}, want: []string{"999: line 999\n"}},
+		{name: "search without match", text: text, q: StoredQuery{Pattern: "xyz"}, want: []string{"no line from 1 to 1000 matches\n"}},
+		{name: "bad pattern", text: text, q: StoredQuery{Pattern: "("}, err: "pattern: "},
+		{name: "long line", text: long, want: []string{"1: " + strings.Repeat("a", 2000) + " [58006 more characters; go on with column 2001]\n"}},
+		{name: "long line, a part", text: long, q: StoredQuery{Column: 29_999}, want: []string{"1: aaneedlebbb"}},
+		{name: "long line, search", text: long, q: StoredQuery{Pattern: "needle"}, want: []string{"1: [column 29801] " + strings.Repeat("a", 200) + "needle" + strings.Repeat("b", 200) + "\n"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ReadStored(tt.text, tt.q)
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("error %v, want %q", err, tt.err)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("got %.300q, want %q in it", got, w)
+				}
+			}
+			if len(got) > 2*storedChars {
+				t.Errorf("%d bytes", len(got))
+			}
+		})
+	}
+}
