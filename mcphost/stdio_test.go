@@ -504,7 +504,7 @@ func TestLateProbe(t *testing.T) {
 	checkFeatures(t, h, "slow")
 }
 
-// Pain 33
+// Pain 33.
 func TestPages(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"end": child("pages", "MODE=end"), "loop": child("pages", "MODE=loop"), "endless": child("pages", "MODE=endless")})
 	connected(t, h)

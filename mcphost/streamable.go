@@ -295,8 +295,8 @@ func replyError(body []byte) *jsonrpc.Error {
 	var r struct {
 		Error *jsonrpc.Error `json:"error"`
 	}
-	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 { //nolint:nilerr // what is no reply is no error of it
-		return nil
+	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 {
+		return nil //nolint:nilerr // what is no reply is no error of one
 	}
 	return r.Error
 }
@@ -511,7 +511,7 @@ func (c *httpCarrier) standing(open chan<- struct{}) {
 	defer answered()
 	pos := new(streamPos)
 	for pos.tries < 2*maxResume {
-		resp, err := c.get(c.ctx, pos.id)
+		resp, err := c.get(c.ctx, pos.id) //nolint:bodyclose // events closes it
 		answered()
 		switch {
 		case err == nil:
@@ -564,7 +564,7 @@ func (c *httpCarrier) goodbye(session string) {
 		h.Set(headerVersion, c.version)
 	}
 	c.mu.Unlock()
-	resp, err := c.at.do(ctx, http.MethodDelete, nil, h)
+	resp, err := c.at.do(ctx, http.MethodDelete, nil, h) //nolint:bodyclose // discard closes it
 	if err != nil {
 		return // the server forgets it by itself in time
 	}

@@ -35,7 +35,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// F07
+// Pain 31 and F07.
 func TestFitKeepsLongNamesApart(t *testing.T) {
 	server := "0b9e4cb2-6f1d-4f57-9a55-0f4f3a0d7c11"
 	public := "repository_content_listing_public"
