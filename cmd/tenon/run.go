@@ -95,7 +95,9 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	}
 	defer client.Close()
 	p.kill.set(func() []int {
-		status, _ := client.MCPStatus(context.WithoutCancel(ctx)) // no status, nothing known to kill
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		status, _ := client.MCPStatus(bounded) // no status, nothing known to kill
 		return processIDs(status)
 	})
 	if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
@@ -104,12 +106,12 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err := client.EndInput(); err != nil {
 		return err
 	}
-	return f.converse(ctx, p, pr, client, srv)
+	return f.converse(ctx, p, pr, client)
 }
 
 // converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
 // interruptWait to end properly.
-func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, client *agent.Client, srv *servers) error {
+func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, client *agent.Client) error {
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	interrupted := make(chan struct{})
@@ -123,7 +125,7 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 			<-interrupted
 		}
 	}()
-	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose, problems: srv.problems}
+	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	stopFollow := pr.follow(func() { v.followServers(live, client) })
 	defer stopFollow()
 	for m, err := range client.Messages(live) {

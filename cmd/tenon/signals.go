@@ -54,6 +54,7 @@ func (s *signals) watch() {
 				s.kill.all()
 				os.Exit(128 + int(sig))
 			}
+			s.kill.note()
 			s.cancel(&signalError{sig})
 		}
 	}
@@ -70,8 +71,9 @@ func (s *signals) stop() {
 // A killList knows the child processes that are alive, for the one moment when there is no time to close
 // them in steps. The zero value is ready; it is safe for concurrent use.
 type killList struct {
-	mu   sync.Mutex
-	pids func() []int
+	mu    sync.Mutex
+	pids  func() []int
+	known []int
 }
 
 // set says where to ask for the ids of the process groups to kill.
@@ -81,13 +83,21 @@ func (k *killList) set(pids func() []int) {
 	k.pids = pids
 }
 
-func (k *killList) all() {
+// note asks now, for the case that nobody answers any more when it comes to killing: what is being closed
+// may not say what it has.
+func (k *killList) note() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pids == nil {
-		return
+	if k.pids != nil {
+		k.known = append(k.known, k.pids()...)
 	}
-	for _, pid := range k.pids() {
+}
+
+func (k *killList) all() {
+	k.note()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, pid := range append(children(), k.known...) {
 		if pid > 1 {
 			killGroup(pid)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
@@ -21,7 +20,6 @@ type view struct {
 	progress *progress
 	printer  printer
 	verbose  bool
-	problems []mcpconfig.Problem
 
 	started  bool              // the init message has come
 	names    map[string]string // of the tool calls under way, by id
