@@ -31,6 +31,7 @@ type answer struct {
 // The texts that answer calls which did not run to their end.
 const (
 	textInterrupted = "[Request interrupted by user for tool use]"
+	textBrokeOff    = "[The response that made this tool call broke off, so the call was not made]"
 	textStopped     = "[The turn was stopped before this tool call was made]"
 	textCutOff      = "The input of this tool call was cut off at the limit of max_tokens, so the tool was not run. Make the call again with a shorter input, or split it up."
 )

@@ -98,7 +98,9 @@ type turn struct {
 	uuids   []string
 	// Rounds in a row in which nothing could be done with what the model said.
 	malformed, paused int
+	heard             []string        // the messages that the latest response was handed out in
 	supersedes        []string        // what the next assistant message replaces
+	orphans           []*call         // the calls in those messages
 	given             json.RawMessage // the structured answer
 	badOutputs        int             // how often there was none, or a wrong one
 	goneOn            int             // how often a Stop hook has made the model go on
@@ -197,7 +199,7 @@ func (t *turn) step() *agent.Result {
 	calls := t.take(resp)
 	switch {
 	case len(calls) > 0:
-		return t.answerCalls(resp, calls)
+		return t.answerCalls(calls)
 	case resp.stop == "pause_turn" && t.paused < maxPaused:
 		t.paused++
 		return t.overTurns()
@@ -237,7 +239,7 @@ var errCutOff = errors.New(textCutOff)
 
 // answerCalls runs the calls of a response and adds the answers to the conversation, with whatever
 // else was said in the meantime.
-func (t *turn) answerCalls(resp *response, calls []*call) *agent.Result {
+func (t *turn) answerCalls(calls []*call) *agent.Result {
 	t.paused = 0
 	if t.spent() {
 		t.stopped.Store(true)
@@ -253,20 +255,19 @@ func (t *turn) answerCalls(resp *response, calls []*call) *agent.Result {
 	}
 	t.postToolBatch(calls, answers)
 	t.takeContext()
-	for _, in := range t.s.waiting() {
+	for _, over := range []func() *agent.Result{
+		t.hookStopped, t.overOutput, t.overBudget, func() *agent.Result { return t.overMalformed(calls) }, t.overTurns,
+	} {
+		if r := over(); r != nil {
+			return r
+		}
+	}
+	for _, in := range t.s.waiting() { // the model will be asked again, so they are for this turn
 		if why := t.accept(in); why != "" {
 			t.s.warn("prompt_blocked", "%s", why)
 		}
 	}
-	for _, r := range []*agent.Result{t.hookStopped(), t.overOutput(), t.overBudget()} {
-		if r != nil {
-			return r
-		}
-	}
-	if r := t.overMalformed(calls); r != nil {
-		return r
-	}
-	return t.overTurns()
+	return t.hookStopped()
 }
 
 // report hands out the answer to a call.
@@ -361,6 +362,7 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Category string `json:"api_refusal_category,omitempty"`
 		Content  string `json:"content"`
 	}{resp.model, details.Category, text})
+	t.supersedes = append(t.supersedes, t.heard...)
 	t.synthetic("invalid_request", text)
 	r := t.result(agent.SubtypeSuccess, agent.ReasonModelError, "")
 	r.IsError, r.Result = true, text
@@ -419,12 +421,23 @@ func (t *turn) aborted(resp *response, reason string) *agent.Result {
 		t.keepPartial(resp)
 		t.s.accepted = t.s.history.mark()
 	}
+	t.orphans = append(t.orphans, resp.calls()...)
+	t.answerOrphans(textInterrupted)
 	t.s.history.addUser(textPart(text))
 	t.s.emit(&agent.User{
 		Message:     agent.UserMessage{Role: roleUser, Content: agent.Content{&agent.TextBlock{Text: text}}},
 		IsSynthetic: true, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	})
 	return t.result(agent.SubtypeErrorDuringExecution, reason, message)
+}
+
+// answerOrphans answers the calls that the program has heard of and the model has not: the response that
+// made them did not come to its end.
+func (t *turn) answerOrphans(text string) {
+	for _, c := range t.orphans {
+		t.report(c, errorAnswer(c, text))
+	}
+	t.orphans = nil
 }
 
 // keepPartial keeps the text that had arrived of a response. Its thoughts and calls are not whole.
@@ -445,9 +458,12 @@ func (t *turn) keepPartial(resp *response) {
 	t.s.history.addAssistant(t.s.model, parts, nil)
 }
 
-// synthetic emits the report of a failure in the place of an answer.
+// synthetic emits the report of a failure in the place of an answer, and of what has been heard of one.
 func (t *turn) synthetic(kind, text string) {
+	supersedes := t.supersedes
+	t.supersedes, t.orphans = nil, nil
 	t.s.emit(&agent.Assistant{
+		Supersedes: supersedes,
 		Message: agent.APIMessage{
 			ID: uuid.NewString(), Role: roleAssistant, Model: "<synthetic>", StopReason: "stop_sequence",
 			Content: agent.Content{&agent.TextBlock{Text: text}},

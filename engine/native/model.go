@@ -27,8 +27,8 @@ func (t *turn) request() (*response, *failure) {
 		s.refreshTable()
 		s.chooseModel()
 		began := time.Now()
-		var heard []string // the messages of this attempt
-		resp, err := s.api.send(t.ctx, s.request().body(&s.history), t.sink(began, &heard))
+		t.heard = nil
+		resp, err := s.api.send(t.ctx, s.request().body(&s.history), t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
 			t.account(resp)
@@ -36,7 +36,8 @@ func (t *turn) request() (*response, *failure) {
 		if err == nil || t.ctx.Err() != nil {
 			return resp, nil
 		}
-		t.supersedes = append(t.supersedes, heard...)
+		t.supersedes = append(t.supersedes, t.heard...)
+		t.orphans = append(t.orphans, resp.calls()...)
 		f := classify(err)
 		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
 			quarantines++
@@ -172,7 +173,7 @@ func (s *session) request() *request {
 }
 
 // sink hands out a response while it arrives and notes the messages that it was handed out in.
-func (t *turn) sink(began time.Time, heard *[]string) sink {
+func (t *turn) sink(began time.Time) sink {
 	first := true
 	return sink{
 		block: func(r *response, b *block) {
@@ -180,8 +181,9 @@ func (t *turn) sink(began time.Time, heard *[]string) sink {
 				t.s.history.identify(b)
 			}
 			m := t.assistant(r, b)
-			m.Supersedes, t.supersedes = t.supersedes, nil
-			*heard = append(*heard, m.UUID)
+			m.Supersedes = t.supersedes
+			t.supersedes, t.orphans = nil, nil
+			t.heard = append(t.heard, m.UUID)
 			t.s.emit(m)
 		},
 		event: func(r *response, raw json.RawMessage) {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,8 +124,8 @@ func randomConversation(t *testing.T, seed uint64) int {
 
 // read reads the conversation to its end and checks its form.
 func (s *scene) read(c *agent.Client, closed bool) {
-	open := 0 // turns that have begun and not ended
-	calls := map[string]bool{}
+	open := 0                    // turns that have begun and not ended
+	calls := map[string]string{} // the calls without a result, and the message that each was in
 	for m, err := range c.Messages(s.t.Context()) {
 		if err != nil {
 			if !closed || !errors.Is(err, agent.ErrClosed) {
@@ -135,18 +137,22 @@ func (s *scene) read(c *agent.Client, closed bool) {
 		case *agent.SystemInit:
 			open++
 		case *agent.Assistant:
+			maps.DeleteFunc(calls, func(_, uuid string) bool { return slices.Contains(m.Supersedes, uuid) })
 			for _, u := range m.ToolUses() {
-				calls[u.ID] = true
+				calls[u.ID] = m.UUID
 			}
 		case *agent.User:
 			for _, r := range m.ToolResults() {
-				if !calls[r.ToolUseID] || len(r.Content) == 0 {
+				if calls[r.ToolUseID] == "" || len(r.Content) == 0 {
 					s.t.Errorf("seed %d: a result of no call, a second one, or an empty one: %+v", s.seed, r)
 				}
 				delete(calls, r.ToolUseID)
 			}
 		case *agent.Result:
 			open--
+			if len(calls) > 0 {
+				s.t.Errorf("seed %d: calls without a result at the end of a turn: %v", s.seed, calls)
+			}
 			if m.IsError != (m.Err() != nil) {
 				s.t.Errorf("seed %d: %+v", s.seed, m)
 			}

@@ -15,6 +15,7 @@ import (
 // result makes the turn's result. Only an error has a message.
 func (t *turn) result(subtype, reason, message string) *agent.Result {
 	s := t.s
+	t.answerOrphans(textBrokeOff)
 	r := &agent.Result{
 		Subtype: subtype, IsError: subtype != agent.SubtypeSuccess, TerminalReason: reason,
 		DurationMS: time.Since(t.began).Milliseconds(), DurationAPIMS: t.apiTime.Milliseconds(), NumTurns: t.asked,
@@ -62,6 +63,20 @@ func (r *response) text() string {
 		}
 	}
 	return b.String()
+}
+
+// calls are the whole calls in a response, as the program has heard of them. Nil has none.
+func (r *response) calls() []*call {
+	if r == nil {
+		return nil
+	}
+	var calls []*call
+	for _, b := range r.blocks {
+		if b.kind == "tool_use" && b.done {
+			calls = append(calls, &call{use: b.message().(*agent.ToolUseBlock)})
+		}
+	}
+	return calls
 }
 
 // initMessage is the message that opens a turn.
