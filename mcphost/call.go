@@ -29,6 +29,8 @@ const repeatPause = 250 * time.Millisecond
 // maxRounds is how often one call may ask for input.
 const maxRounds = 10
 
+var errRounds = fmt.Errorf("the server asked for input more than %d times", maxRounds)
+
 // Call calls a tool by its full name. See [Host.CallServer].
 func (h *Host) Call(ctx context.Context, full string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
 	t, ok := h.Tool(full)
@@ -213,7 +215,7 @@ func (h *Host) rounds(ctx context.Context, c *conn, l *liveLink, call linkCall) 
 		}
 		call.state = res.RequestState
 	}
-	return nil, fmt.Errorf("the server asked for input more than %d times", maxRounds)
+	return nil, errRounds
 }
 
 // A callClock holds the limits of one call.

@@ -161,7 +161,7 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 }
 
 func (d *dialer) newRemote(probing time.Duration) *remoteLink {
-	l := &remoteLink{name: d.name, log: d.log, progress: map[int64]func(Progress){}}
+	l := &remoteLink{name: d.name, log: d.log, answer: d.answerInput, progress: map[int64]func(Progress){}}
 	l.wire = newWire(d.log, notifications{
 		progress:        l.onProgress,
 		log:             d.handle.log,

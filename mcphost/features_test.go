@@ -53,7 +53,17 @@ func askingServer() *mcp.Server {
 		r := req.Params.InputResponses["r"].(*mcp.ListRootsResult)
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Roots[0].URI}}}, nil, nil
 	})
-	srv.AddResource(&mcp.Resource{URI: "mem://a", Name: "a"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	srv.AddPrompt(&mcp.Prompt{Name: "asks"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		if req.Params.InputResponses == nil {
+			return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "sure?", RequestedSchema: schema}}}, nil
+		}
+		a := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: a.Action}}}}, nil
+	})
+	srv.AddResource(&mcp.Resource{URI: "mem://a", Name: "a"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		if req.Params.InputResponses == nil {
+			return &mcp.ReadResourceResult{InputRequests: mcp.InputRequestMap{"r": &mcp.ListRootsParams{}}}, nil
+		}
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "mem://a", Text: "a"}}}, nil
 	})
 	return srv
@@ -130,8 +140,17 @@ func TestServersAskBack(t *testing.T) {
 		if got := text(t, h, "mcp__"+s.Name+"__roots", `{}`); got != "file:///a/dir%20with%20blank" {
 			t.Errorf("%s (%s): %q", s.Name, s.ProtocolVersion, got)
 		}
+		if p, err := h.GetPrompt(soon(t), s.Name, "asks", nil); err != nil || len(p.Messages) != 1 || p.Messages[0].Content.(*mcp.TextContent).Text != "accept" {
+			t.Errorf("%s (%s): prompt %v, %v", s.Name, s.ProtocolVersion, p, err)
+		}
 		if got := text(t, h, "mcp__"+s.Name+"__think", `{}`); !strings.Contains(got, "CreateMessage") {
 			t.Errorf("%s (%s): %q", s.Name, s.ProtocolVersion, got)
+		}
+		if s.ProtocolVersion < "2026" {
+			continue // the library's server refuses a resource without contents in the older era
+		}
+		if r, err := h.ReadResource(soon(t), s.Name, "mem://a"); err != nil || len(r.Contents) != 1 || r.Contents[0].Text != "a" {
+			t.Errorf("%s (%s): resource %v, %v", s.Name, s.ProtocolVersion, r, err)
 		}
 	}
 }
@@ -339,7 +358,7 @@ func TestParamHeaders(t *testing.T) {
 	check(lazy, `{"region":"us"}`, map[string]string{"Region": "us"})
 }
 
-// D12 D14 D47: the discovery cache and its rules.
+// D12 D14 D47 D71: the discovery cache and its rules.
 func TestDiscoveryCache(t *testing.T) {
 	var refuse atomic.Bool
 	raw := &rawHTTP{before: func(w http.ResponseWriter, _ *http.Request, _ rawMsg) bool {

@@ -242,7 +242,7 @@ func TestHTTPHeaders(t *testing.T) {
 	}
 }
 
-// F15 D63 D64 D69 D76: what servers answer, and what the status says of it.
+// D63 D64 D69: what servers answer, and what the status says of it (F15).
 func TestHTTPFailures(t *testing.T) {
 	reply := func(status int, contentType, body string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -56,6 +56,7 @@ type endpoint struct {
 	client  *http.Client
 	mask    masker
 	hasAuth bool // the configuration brings an Authorization header
+	fresh   bool // a new connection brings new headers
 }
 
 // newEndpoint prepares requests for a configuration. shared is the host's own
@@ -77,7 +78,7 @@ func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) 
 		maps.Copy(headers, more)
 		mask = mask.with(headerSecrets(more))
 	}
-	e := &endpoint{url: u, header: http.Header{}, mask: mask}
+	e := &endpoint{url: u, header: http.Header{}, mask: mask, fresh: c.HeadersFunc != nil}
 	for k, v := range headers {
 		if !validHeader(k, v) {
 			return nil, fmt.Errorf("header %q: invalid name or value", k)

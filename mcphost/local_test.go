@@ -331,7 +331,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// D83-like for calls: a call gives a failed server one more chance.
+// A call gives a failed server one more chance.
 func TestCallRevivesAFailedServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := false
@@ -364,7 +364,7 @@ func TestCallRevivesAFailedServer(t *testing.T) {
 	})
 }
 
-// D56, pain 27: servers come and go at run time.
+// Pain 27: servers come and go at run time.
 func TestSetServers(t *testing.T) {
 	a, b := calculator(nil), calculator(nil)
 	h := newHost(t, map[string]ServerConfig{"keep": InProcess(a), "change": child("echo"), "go": InProcess(b)})

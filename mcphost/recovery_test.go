@@ -34,7 +34,7 @@ func serveAt(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// Pain 12, D81: a remote server goes away and comes back at the same address;
+// D81: (pain 12) a remote server goes away and comes back at the same address;
 // calls fail meanwhile, each for itself, and then work again, unaided.
 func TestRemoteServerRestarts(t *testing.T) {
 	for _, kind := range []string{TransportHTTP, TransportSSE} {
@@ -187,4 +187,44 @@ func TestRecoveryTimes(t *testing.T) {
 		}
 		h.Close()
 	})
+}
+
+// A login that ends in use shows in the status; headers that are computed are
+// computed anew, and the call that was refused is made again with them.
+func TestLoginEnds(t *testing.T) {
+	var valid atomic.Value
+	valid.Store("one-token")
+	raw := &rawHTTP{before: func(w http.ResponseWriter, r *http.Request, _ rawMsg) bool {
+		if r.Header.Get("Authorization") != "Bearer "+valid.Load().(string) && r.Header.Get("X-Key") != valid.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	}}
+	url := serve(t, raw).URL
+	var calls atomic.Int64
+	h := newHost(t, map[string]ServerConfig{
+		"static": HTTP{URL: url, Headers: map[string]string{"X-Key": "one-token"}},
+		"computed": HTTP{URL: url, HeadersFunc: func(context.Context) (map[string]string, error) {
+			calls.Add(1)
+			return map[string]string{"Authorization": "Bearer " + valid.Load().(string)}, nil
+		}},
+	})
+	connected(t, h)
+	valid.Store("two-token")
+	if got := text(t, h, "mcp__computed__echo", `{}`); got != "echo {}" || calls.Load() != 2 {
+		t.Errorf("computed headers: %q, computed %d times", got, calls.Load())
+	}
+	var he *HTTPError
+	if _, err := h.Call(soon(t), "mcp__static__echo", nil, nil); !errors.As(err, &he) || he.Status != http.StatusUnauthorized {
+		t.Errorf("static headers: %v", err)
+	}
+	c := h.conns["static"]
+	if err := c.await(soon(t), func() bool { return c.state.phase == phaseNeedsAuth }); err != nil {
+		t.Fatalf("%v; %s", err, dump(h))
+	}
+	valid.Store("one-token")
+	if err := h.Reconnect(soon(t), "static"); err != nil {
+		t.Error(err)
+	}
 }

@@ -40,7 +40,9 @@ type remoteLink struct {
 	name string
 	log  *slog.Logger
 	http bool // arguments may be mirrored into headers
-	proc *subproc.Proc
+	// answer answers what the server asks in place of a result.
+	answer func(context.Context, mcp.InputRequestMap) (mcp.InputResponseMap, error)
+	proc   *subproc.Proc
 
 	wire  *wire
 	car   carrier

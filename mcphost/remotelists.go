@@ -91,17 +91,39 @@ func one[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context)
 }
 
 func (l *remoteLink) readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
-	return one[mcp.ReadResourceResult](ctx, l, func(ctx context.Context) error {
-		_, err := l.inner.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-		return err
-	})
+	params := &mcp.ReadResourceParams{URI: uri}
+	for range maxRounds {
+		res, err := one[mcp.ReadResourceResult](ctx, l, func(ctx context.Context) error {
+			_, err := l.inner.ReadResource(ctx, params)
+			return err
+		})
+		if err != nil || len(res.InputRequests) == 0 {
+			return res, err
+		}
+		params = &mcp.ReadResourceParams{URI: uri, RequestState: res.RequestState}
+		if params.InputResponses, err = l.answer(ctx, res.InputRequests); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errRounds
 }
 
 func (l *remoteLink) getPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	return one[mcp.GetPromptResult](ctx, l, func(ctx context.Context) error {
-		_, err := l.inner.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: args})
-		return err
-	})
+	params := &mcp.GetPromptParams{Name: name, Arguments: args}
+	for range maxRounds {
+		res, err := one[mcp.GetPromptResult](ctx, l, func(ctx context.Context) error {
+			_, err := l.inner.GetPrompt(ctx, params)
+			return err
+		})
+		if err != nil || len(res.InputRequests) == 0 {
+			return res, err
+		}
+		params = &mcp.GetPromptParams{Name: name, Arguments: args, RequestState: res.RequestState}
+		if params.InputResponses, err = l.answer(ctx, res.InputRequests); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errRounds
 }
 
 func (l *remoteLink) complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {

@@ -57,7 +57,7 @@ func TestNoiseIsSkipped(t *testing.T) {
 	}
 }
 
-// F15 D79 D85 D108: three broken servers, each with its reason, and a good one.
+// D79 D85 D108: three broken servers, each with its reason, and a good one (F15).
 func TestFailuresAreTold(t *testing.T) {
 	bad := child("exit3", "MY_SECRET=hunter2hunter2")
 	never := child("silent")
@@ -346,7 +346,7 @@ func TestInitializeIsNotCancelled(t *testing.T) {
 	}
 }
 
-// F23 D92
+// D92: the limits of calls, and what resets them (F23).
 func TestCallLimits(t *testing.T) {
 	steady := child("progress", "PERIOD=50ms", "TIMES=20")
 	steady.IdleTimeout = 500 * time.Millisecond

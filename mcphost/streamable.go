@@ -17,6 +17,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
 const (
@@ -37,9 +39,9 @@ const (
 	badPosts = 3
 )
 
-// errSessionLost reports that the server does not know the session any more:
-// it did not process the request.
-var errSessionLost = errors.New("the server does not know this session any more")
+// errSessionLost reports that the server refused a request for the sake of the
+// session or login that it came with: it did not process it.
+var errSessionLost = errors.New("the server does not accept this session any more")
 
 // A httpCarrier speaks streamable HTTP: a POST for each message, answers in its
 // response or a stream of events, and, if the server has one, a stream of what
@@ -254,6 +256,12 @@ func (c *httpCarrier) postFailed(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRedirect) {
 		return err
 	}
+	if errors.As(err, new(*mcpauth.NeedsAuthError)) {
+		if c.established() {
+			c.wire.loseSession()
+		}
+		return err
+	}
 	c.mu.Lock()
 	c.bad++
 	broken := c.bad >= badPosts
@@ -284,10 +292,27 @@ func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool
 		c.wire.loseSession()
 		return errSessionLost
 	}
+	if e.Status == http.StatusUnauthorized && c.established() {
+		// The login ended. A new connection finds out whether there is another,
+		// and the status tells.
+		c.wire.loseSession()
+		if c.at.fresh {
+			m.unsentIf(true)
+			return fmt.Errorf("%w: %w", errSessionLost, e)
+		}
+		return e
+	}
 	if inner != nil && !e.NeedsAuth {
 		return fmt.Errorf("%w (HTTP %d)", inner, e.Status)
 	}
 	return e
+}
+
+// established reports whether the handshake is over.
+func (c *httpCarrier) established() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version != ""
 }
 
 // replyError is the error of a body that is a JSON-RPC reply, nil otherwise.

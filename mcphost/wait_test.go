@@ -146,7 +146,7 @@ func opensAfter(d time.Duration) *fakeProvider {
 	}
 }
 
-// F40 D09 D36: required servers are there when the wait ends, or the error
+// F40: required servers are there when the wait ends, or the error
 // names them; optional ones join later.
 func TestWaitFirstTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
