@@ -18,6 +18,8 @@ var translations = func() map[string][]string {
 
 // translationLines has a line for each English word: German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian,
 // Chinese, Japanese, Korean.
+//
+//nolint:misspell // the words are not English
 const translationLines = `create:erstelle erstellen erzeuge erzeugen anlegen lege neu neue neuen neues créer crée créez nouveau nouvelle crear crea nuevo nueva criar crie novo nova creare nuovo nuova maak maken nieuw nieuwe utwórz utworzyć nowy создать создай новый 创建 新建 生成 作成 新規 만들기 생성
 add:hinzufügen füge ergänzen ajouter ajoute añadir agregar adicionar adicione aggiungere aggiungi toevoegen dodaj dodać добавить добавь 添加 追加 추가
 delete:lösche löschen entfernen entferne supprimer supprime effacer eliminar elimina borrar excluir apagar eliminare cancellare verwijder verwijderen usuń usunąć удалить удали 删除 移除 削除 삭제

@@ -39,6 +39,13 @@ func TestCorpusSaysWhereItIsFrom(t *testing.T) {
 		if len(s.Tools) == 0 {
 			t.Errorf("%s lists no tools", s.Name)
 		}
+		// A server that runs on another zod than it was made for lists schemas that say
+		// nothing: its package was not installed whole.
+		for _, tool := range s.Tools {
+			if schema := string(tool.InputSchema); !strings.Contains(schema, `"type"`) {
+				t.Errorf("%s/%s has the schema %s: was %s installed whole?", s.Name, tool.Name, schema, s.Package)
+			}
+		}
 	}
 }
 

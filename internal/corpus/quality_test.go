@@ -22,7 +22,8 @@ type question struct {
 	Kind string `json:"kind"`
 	Ask  string `json:"ask"`
 	// Phrasings are what a model would search for: the question's own keywords, and
-	// two in other words.
+	// two in other words. Whoever wrote them had seen the tools' names, so what three
+	// phrasings reach is the best that they can do, not what a model does.
 	Phrasings []string `json:"phrasings"`
 	// Want are the tools that would do, as SERVER/TOOL; any of them is right.
 	Want []string `json:"want"`
@@ -185,7 +186,7 @@ func table(t testing.TB, missed func(s searcher, q question, found []string)) (s
 
 // floors are a little below what was measured: a change of the ranking that
 // loses more than a few questions is seen.
-var floors = map[string]float64{}
+var floors = map[string]float64{"ours, the question": 72, "ours, keywords": 73, "ours, 3 phrasings": 95}
 
 func TestSearchQuality(t *testing.T) {
 	text, all := table(t, func(s searcher, q question, found []string) {
@@ -205,9 +206,7 @@ func TestSearchQuality(t *testing.T) {
 // over the corpus with one phrasing.
 func BenchmarkSearchQuality(b *testing.B) {
 	text, all := table(b, nil)
-	if b.N == 1 {
-		b.Log("\n" + text)
-	}
+	fmt.Println(text) // not b.Log, which cuts it
 	questions := loadQuestions(b)
 	index := toolsearch.New(searchTools(Load(b)))
 	i := 0
