@@ -122,6 +122,10 @@ func (c *Client) SetMCPServers(ctx context.Context, servers map[string]mcphost.S
 	return c.session.SetMCPServers(ctx, servers)
 }
 
+// Session returns the session beneath, for what one engine offers beyond the contract. Whoever
+// receives from it takes the messages of this client's loops.
+func (c *Client) Session() Session { return c.session }
+
 // Close stops whatever runs and frees everything. It may be called more than once and from any
 // goroutine; its wait is bounded. A loop that is reading ends.
 func (c *Client) Close() error { return c.session.Close() }

@@ -85,6 +85,8 @@ type Options struct {
 	Dir string
 	// SessionID is a UUID for the session. Empty means a new one.
 	SessionID string
+	// Resume goes on with a stored conversation. The zero value begins a new one.
+	Resume Resume
 	// Logger gets what is worth knowing for whoever operates the program. Nil means that nothing is logged.
 	Logger *slog.Logger
 	// Stderr gets each line that a stdio server writes to its standard error. It is called from several goroutines. Nil means none.
@@ -116,7 +118,11 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.PermissionMode == "" || opts.PermissionMode == "manual" {
 		opts.PermissionMode = permission.ModeDefault
 	}
-	if opts.SessionID == "" {
+	switch {
+	case opts.SessionID != "":
+	case opts.Resume.stays():
+		opts.SessionID = opts.Resume.ID
+	default:
 		opts.SessionID = uuid.NewString()
 	}
 	if opts.MaxToolConcurrency == 0 {
@@ -166,7 +172,7 @@ func (o *Options) check() error {
 			return &OptionError{"SessionID", fmt.Sprintf("is %q", o.SessionID), "set a UUID, or leave it empty for a new one"}
 		}
 	}
-	return nil
+	return o.checkResume()
 }
 
 var effort = regexp.MustCompile(`^(low|medium|high|xhigh|max)?$`)

@@ -1,7 +1,6 @@
 package claudecode
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -23,7 +22,7 @@ func args(e *Options, o *agent.Options) []string {
 			a = append(a, "--"+flag+"="+value)
 		}
 	}
-	add("session-id", o.SessionID)
+	a = append(a, resumeArgs(o)...)
 	add("model", o.Model)
 	add("fallback-model", o.FallbackModel)
 	if o.MaxTurns > 0 {
@@ -35,10 +34,10 @@ func args(e *Options, o *agent.Options) []string {
 	add("effort", o.Effort)
 	a = append(a, thinkingArgs(o.Thinking)...)
 	add("permission-mode", string(o.PermissionMode))
-	if o.PermissionMode == permission.ModeBypassPermissions {
+	if o.PermissionMode == permission.ModeBypassPermissions || e.AllowBypass {
 		a = append(a, "--allow-dangerously-skip-permissions")
 	}
-	add("allowedTools", strings.Join(o.AllowedTools, ","))
+	add("allowedTools", strings.Join(allowed(e, o), ","))
 	add("disallowedTools", strings.Join(o.DisallowedTools, ","))
 	switch {
 	case o.CanUseTool != nil:
@@ -46,7 +45,7 @@ func args(e *Options, o *agent.Options) []string {
 	default:
 		add("permission-prompt-tool", o.PermissionPromptTool)
 	}
-	add("settings", settings(o))
+	a = append(a, earlyFields(e, o)...)
 	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(e.SettingSources, ","))
 	if !e.InheritMCPServers {
 		a = append(a, "--strict-mcp-config")
@@ -55,6 +54,7 @@ func args(e *Options, o *agent.Options) []string {
 		a = append(a, "--include-partial-messages")
 	}
 	add("json-schema", string(o.OutputSchema))
+	a = append(a, ownArgs(e)...)
 	return append(a, e.ExtraArgs...)
 }
 
@@ -70,24 +70,6 @@ func thinkingArgs(t *agent.Thinking) []string {
 		a = append(a, "--thinking-display="+t.Display)
 	}
 	return a
-}
-
-// settings carries what no flag does.
-func settings(o *agent.Options) string {
-	if len(o.AskTools) == 0 {
-		return ""
-	}
-	var s struct {
-		Permissions struct {
-			Ask []string `json:"ask"`
-		} `json:"permissions"`
-	}
-	s.Permissions.Ask = o.AskTools
-	data, err := json.Marshal(s)
-	if err != nil {
-		return "" // strings always marshal
-	}
-	return string(data)
 }
 
 // nesting are variables that tell a CLI that it runs inside of another one.
@@ -113,7 +95,7 @@ func environ(over map[string]string) []string {
 }
 
 // childEnv is the CLI's environment.
-func childEnv(o *agent.Options) []string {
+func childEnv(e *Options, o *agent.Options) []string {
 	env := environ(o.Env)
 	set := func(name, value string) {
 		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
@@ -123,6 +105,9 @@ func childEnv(o *agent.Options) []string {
 	set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
 	// The state "idle" is the real end of work, and only sent to those who ask for it.
 	set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+	for name, value := range ownEnv(e) {
+		set(name, value)
+	}
 	if o.MaxTokens > 0 {
 		set("CLAUDE_CODE_MAX_OUTPUT_TOKENS", strconv.Itoa(o.MaxTokens))
 	}

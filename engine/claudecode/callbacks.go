@@ -206,6 +206,9 @@ func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (an
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("reading hook_callback: %w", err)
 	}
+	if raw := s.rawHooks[q.ID]; raw != nil {
+		return raw(ctx, q.Input)
+	}
 	hook := s.hooks[q.ID]
 	if hook == nil {
 		return nil, fmt.Errorf("no hook has the id %.60q", q.ID)

@@ -12,28 +12,9 @@ package claudecode
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
-
-// Options configures an engine. The zero value, like a nil pointer, means the defaults.
-type Options struct {
-	// Path is the CLI's executable. Empty means that it is looked for; see [NotFoundError].
-	Path string
-	// BuiltinTools are the CLI's own tools that the model gets, such as "Bash" and "Read"; "default"
-	// stands for all. Nil means none: the model has the program's tools, as on every engine.
-	BuiltinTools []string
-	// SettingSources are the CLI's settings that are read: "user", "project", "local". Nil means none.
-	SettingSources []string
-	// InheritMCPServers lets the CLI add the MCP servers of its own configuration files.
-	InheritMCPServers bool
-	// ExtraArgs are passed to the CLI as they are, last.
-	ExtraArgs []string
-	// Stderr gets each line that the CLI writes to its standard error. Nil means none; the end of it
-	// is in the error of a run that failed all the same.
-	Stderr func(line string)
-}
 
 // An Engine runs agents on the CLI. It is safe for concurrent use, holds no conversation, and
 // needs no closing: each session is a process of its own.
@@ -47,10 +28,7 @@ var _ agent.Engine = (*Engine)(nil)
 func New(o *Options) *Engine {
 	e := &Engine{}
 	if o != nil {
-		e.opts = *o
-		e.opts.BuiltinTools = slices.Clone(o.BuiltinTools)
-		e.opts.SettingSources = slices.Clone(o.SettingSources)
-		e.opts.ExtraArgs = slices.Clone(o.ExtraArgs)
+		e.opts = o.clone()
 	}
 	return e
 }
@@ -61,12 +39,18 @@ func (e *Engine) Name() string { return "claude-code" }
 // Open starts the CLI and shakes hands with it. Its error is a [NotFoundError], an
 // [agent.UnsupportedError], a [ProcessError] or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	if err := e.opts.check(o); err != nil {
+		return nil, err
+	}
 	if fields := unsupported(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: fields}
 	}
-	path, err := find(e.opts.Path, environ(o.Env))
-	if err != nil {
-		return nil, err
+	path := e.opts.Path
+	if len(e.opts.Launcher) == 0 {
+		var err error
+		if path, err = find(path, environ(o.Env)); err != nil {
+			return nil, err
+		}
 	}
 	s := newSession(e, o)
 	if err := s.start(ctx, path); err != nil {

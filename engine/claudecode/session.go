@@ -56,6 +56,8 @@ type session struct {
 	ch      *channel
 	servers *servers
 	hooks   map[string]hookFunc
+	// rawHooks are the hooks of Options.EventHooks.
+	rawHooks map[string]rawHookFunc
 
 	closing   chan struct{} // closed by the last input: stdin is let go of
 	endStdin  sync.Once
@@ -87,9 +89,10 @@ func (s *session) start(ctx context.Context, path string) error {
 	s.ch = newChannel(ctx)
 	s.ch.handle, s.ch.message = s.serve, s.hear
 	s.servers = newServers(s)
-	s.hooks = map[string]hookFunc{}
+	s.hooks, s.rawHooks = map[string]hookFunc{}, map[string]rawHookFunc{}
+	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts))
 	proc, err := subproc.Start(ctx, subproc.Options{
-		Command: path, Args: args(&s.engine.opts, s.opts), Env: childEnv(s.opts), Dir: s.opts.Dir,
+		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
 		Grace: closeGrace, OnStderr: s.engine.opts.Stderr,
 	})
 	if err != nil {
@@ -117,7 +120,10 @@ func (s *session) start(ctx context.Context, path string) error {
 
 // hello is the initialize request.
 func (s *session) hello() (any, error) {
-	system := []string{strings.Trim(s.opts.SystemPrompt+"\n\n"+s.opts.AppendSystemPrompt, "\n")}
+	own, err := newOwnHello(&s.engine.opts, s.opts)
+	if err != nil {
+		return nil, err
+	}
 	external, err := s.servers.external(s.opts.MCPServers)
 	if err != nil {
 		return nil, err
@@ -128,11 +134,12 @@ func (s *session) hello() (any, error) {
 		SDKServers   []string                   `json:"sdkMcpServers,omitempty"`
 		SDKConfigs   map[string]sdkServer       `json:"sdkMcpServerConfigs,omitempty"`
 		MCPServers   map[string]json.RawMessage `json:"mcpServers,omitempty"`
-		SystemPrompt []string                   `json:"systemPrompt"`
+		SystemPrompt []string                   `json:"systemPrompt,omitempty"`
 		JSONSchema   json.RawMessage            `json:"jsonSchema,omitempty"`
+		ownHello
 	}{
-		Hooks: s.registerHooks(), SDKServers: names, SDKConfigs: configs, MCPServers: external,
-		SystemPrompt: system, JSONSchema: s.opts.OutputSchema,
+		Hooks: s.registerEventHooks(s.registerHooks()), SDKServers: names, SDKConfigs: configs, MCPServers: external,
+		SystemPrompt: systemPrompt(&s.engine.opts, s.opts), JSONSchema: s.opts.OutputSchema, ownHello: own,
 	}, nil
 }
 
@@ -148,7 +155,7 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 	case "elicitation":
 		return map[string]string{"action": "decline"}, nil
 	case "request_user_dialog":
-		return nil, errUnanswered
+		return s.dialog(ctx, request)
 	}
 	return nil, fmt.Errorf("%w: %.60q", errUnknownRequest, subtype)
 }
@@ -159,6 +166,10 @@ func (s *session) noise(line []byte) {
 
 // hear takes a message for the program.
 func (s *session) hear(kind string, line json.RawMessage) {
+	if kind == "transcript_mirror" {
+		s.mirror(line)
+		return
+	}
 	m, err := agent.DecodeMessage(line)
 	if err != nil {
 		s.noise(line)
@@ -262,8 +273,9 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 			Role    string        `json:"role"`
 			Content agent.Content `json:"content"`
 		} `json:"message"`
-		Parent *string `json:"parent_tool_use_id"`
-	}{Type: "user", UUID: in.UUID}
+		Parent   *string `json:"parent_tool_use_id"`
+		Verbatim bool    `json:"client_composed,omitempty"`
+	}{Type: "user", UUID: in.UUID, Verbatim: s.engine.opts.VerbatimPrompts}
 	if line.UUID == "" {
 		line.UUID = uuid.NewString()
 	}

@@ -109,7 +109,7 @@ func TestArgs(t *testing.T) {
 	}{
 		{"model", Options{}, agent.Options{Model: "m", FallbackModel: "f", Effort: "low"}, []string{"--model=m", "--fallback-model=f", "--effort=low"}},
 		{"limits", Options{}, agent.Options{MaxTurns: 3, MaxBudgetUSD: 0.25}, []string{"--max-turns=3", "--max-budget-usd=0.25"}},
-		{"rules", Options{}, agent.Options{AllowedTools: []string{"a", "b"}, DisallowedTools: []string{"c"}, AskTools: []string{"d"}}, []string{"--allowedTools=a,b", "--disallowedTools=c", `--settings={"permissions":{"ask":["d"]}}`}},
+		{"rules", Options{}, agent.Options{AllowedTools: []string{"a", "b"}, DisallowedTools: []string{"c"}, AskTools: []string{"d"}}, []string{"--allowedTools=a,b", "--disallowedTools=c", "--initialize-fields=settings"}},
 		{"bypass", Options{}, agent.Options{PermissionMode: permission.ModeBypassPermissions}, []string{"--permission-mode=bypassPermissions", "--allow-dangerously-skip-permissions"}},
 		{"callback", Options{}, agent.Options{CanUseTool: func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) { return nil, nil }}, []string{"--permission-prompt-tool=stdio"}},
 		{"prompt tool", Options{}, agent.Options{PermissionPromptTool: "mcp__a__b"}, []string{"--permission-prompt-tool=mcp__a__b"}},

@@ -73,6 +73,9 @@ type session struct {
 // Open starts a session: its servers begin to connect at once. The credential is looked for, but no
 // request is made.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	if o.Resume != (agent.Resume{}) {
+		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: []string{"Resume"}}
+	}
 	s := &session{
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),

@@ -1,0 +1,264 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// ownArgs are the flags of what only the CLI knows. Like [args] it is pure and holds nothing secret.
+func ownArgs(e *Options) []string {
+	var a []string
+	add := func(flag, value string) {
+		if value != "" {
+			a = append(a, "--"+flag+"="+value)
+		}
+	}
+	on := func(is bool, flag string) {
+		if is {
+			a = append(a, "--"+flag)
+		}
+	}
+	add("agent", e.Agent)
+	for _, dir := range e.AdditionalDirectories {
+		add("add-dir", dir)
+	}
+	add("project-config-root", e.ProjectConfigRoot)
+	add("betas", strings.Join(e.Betas, ","))
+	if e.TaskBudget > 0 {
+		add("task-budget", strconv.Itoa(e.TaskBudget))
+	}
+	if e.NoPrompts {
+		add("permission-prompts", "none")
+	}
+	on(e.NoPersistence, "no-session-persistence")
+	on(e.Mirror != nil, "session-mirror")
+	on(e.HookEvents, "include-hook-events")
+	switch {
+	case e.DebugFile != "":
+		add("debug-file", e.DebugFile)
+	case e.Debug:
+		a = append(a, "--debug-to-stderr")
+	}
+	return a
+}
+
+// resumeArgs say which stored session goes on, or the new one's name.
+func resumeArgs(o *agent.Options) []string {
+	var a []string
+	r := &o.Resume
+	add := func(flag, value string) {
+		if value != "" {
+			a = append(a, "--"+flag+"="+value)
+		}
+	}
+	add("resume", r.ID)
+	if r.Latest {
+		a = append(a, "--continue")
+	}
+	if r.Fork {
+		a = append(a, "--fork-session")
+	}
+	add("resume-session-at", r.At)
+	add("resume-drops-turn", r.DropsTurn)
+	if r.ID == "" && !r.Latest || r.Fork {
+		add("session-id", o.SessionID)
+	}
+	return a
+}
+
+// allowed are the tools that run without a question, skills that are switched on among them.
+func allowed(e *Options, o *agent.Options) []string {
+	all := slices.Clone(o.AllowedTools)
+	for _, skill := range e.Skills {
+		rule := "Skill(" + skill + ")"
+		if skill == "all" {
+			rule = "Skill"
+		}
+		if !slices.Contains(all, rule) {
+			all = append(all, rule)
+		}
+	}
+	return all
+}
+
+// mergedSettings are the settings of the session: the program's, its sandbox, and the rules that no
+// flag carries. Nil means none.
+func mergedSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, error) {
+	if e.Settings == nil && e.Sandbox == nil && len(o.AskTools) == 0 {
+		return nil, nil
+	}
+	all := map[string]json.RawMessage{}
+	if e.Settings != nil {
+		if err := json.Unmarshal(e.Settings, &all); err != nil {
+			return nil, fmt.Errorf("claude-code: Settings: %w", err)
+		}
+	}
+	if e.Sandbox != nil {
+		merged, err := mergeObjects(all["sandbox"], e.Sandbox)
+		if err != nil {
+			return nil, fmt.Errorf("claude-code: Sandbox: %w", err)
+		}
+		all["sandbox"] = merged
+	}
+	if len(o.AskTools) > 0 {
+		permissions, err := withAsk(all["permissions"], o.AskTools)
+		if err != nil {
+			return nil, fmt.Errorf("claude-code: Settings: %w", err)
+		}
+		all["permissions"] = permissions
+	}
+	return all, nil
+}
+
+// mergeObjects lays one JSON object over another, objects within them too.
+func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(over, &b) != nil || b == nil || json.Unmarshal(under, &a) != nil || a == nil {
+		return over, nil // what is no object replaces what is under it
+	}
+	for name, value := range b {
+		merged, err := mergeObjects(a[name], value)
+		if err != nil {
+			return nil, err
+		}
+		a[name] = merged
+	}
+	return json.Marshal(a)
+}
+
+// withAsk adds rules to the member "ask" of a settings file's permissions.
+func withAsk(permissions json.RawMessage, rules []string) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if permissions != nil {
+		if err := json.Unmarshal(permissions, &all); err != nil {
+			return nil, fmt.Errorf("permissions: %w", err)
+		}
+	}
+	var ask []string
+	if all["ask"] != nil {
+		if err := json.Unmarshal(all["ask"], &ask); err != nil {
+			return nil, fmt.Errorf("permissions.ask: %w", err)
+		}
+	}
+	for _, rule := range rules {
+		if !slices.Contains(ask, rule) {
+			ask = append(ask, rule)
+		}
+	}
+	data, err := json.Marshal(ask)
+	if err != nil {
+		return nil, err
+	}
+	all["ask"] = data
+	return json.Marshal(all)
+}
+
+// ownEnv are the variables of what only the CLI knows.
+func ownEnv(e *Options) map[string]string {
+	env := map[string]string{}
+	if e.FileCheckpoints {
+		env["CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"] = "true"
+	}
+	if e.QuestionPreview != "" {
+		env["CLAUDE_CODE_QUESTION_PREVIEW_FORMAT"] = e.QuestionPreview
+	}
+	return env
+}
+
+// ownHello are the members of initialize for what only the CLI knows.
+type ownHello struct {
+	AppendSystemPrompt string                     `json:"appendSystemPrompt,omitempty"`
+	ExcludeDynamic     bool                       `json:"excludeDynamicSections,omitempty"`
+	Snapshot           *bool                      `json:"systemPromptSnapshot,omitempty"`
+	PlanInstructions   string                     `json:"planModeInstructions,omitempty"`
+	ToolAliases        map[string]string          `json:"toolAliases,omitempty"`
+	Agents             map[string]AgentDefinition `json:"agents,omitempty"`
+	Title              string                     `json:"title,omitempty"`
+	Skills             []string                   `json:"skills,omitempty"`
+	PromptSuggestions  bool                       `json:"promptSuggestions,omitempty"`
+	AgentSummaries     bool                       `json:"agentProgressSummaries,omitempty"`
+	SubagentText       bool                       `json:"forwardSubagentText,omitempty"`
+	DialogKinds        []string                   `json:"supportedDialogKinds,omitempty"`
+	TaskStops          bool                       `json:"perTaskStopAffordance,omitempty"`
+	Plugins            []wirePlugin               `json:"plugins,omitempty"`
+	Settings           map[string]json.RawMessage `json:"settings,omitempty"`
+	ManagedSettings    json.RawMessage            `json:"managedSettings,omitempty"`
+}
+
+type wirePlugin struct {
+	Type    string `json:"type"`
+	Path    string `json:"path"`
+	SkipMCP bool   `json:"skipMcpDiscovery,omitempty"`
+}
+
+func wirePlugins(plugins []Plugin) []wirePlugin {
+	var all []wirePlugin
+	for _, p := range plugins {
+		all = append(all, wirePlugin{Type: "local", Path: p.Path, SkipMCP: p.SkipMCP})
+	}
+	return all
+}
+
+func newOwnHello(e *Options, o *agent.Options) (ownHello, error) {
+	settings, err := mergedSettings(e, o)
+	if err != nil {
+		return ownHello{}, err
+	}
+	h := ownHello{
+		PlanInstructions: e.PlanInstructions, ToolAliases: e.ToolAliases, Agents: e.Agents, Title: e.Title,
+		PromptSuggestions: e.PromptSuggestions, AgentSummaries: e.SubagentSummaries, SubagentText: e.SubagentText,
+		DialogKinds: e.DialogKinds, TaskStops: e.TaskStops, Plugins: wirePlugins(e.Plugins),
+		Settings: settings, ManagedSettings: e.ManagedSettings,
+	}
+	if !slices.Contains(e.Skills, "all") {
+		h.Skills = e.Skills
+	}
+	if e.Preset != nil {
+		h.AppendSystemPrompt, h.ExcludeDynamic = o.AppendSystemPrompt, e.Preset.ExcludeDynamicSections
+	}
+	if e.FreshPrompt {
+		no := false
+		h.Snapshot = &no
+	}
+	return h, nil
+}
+
+// systemPrompt is the program's prompt in the blocks that the CLI takes: what can be cached across
+// sessions, the mark, and the rest. Nil means the CLI's own.
+func systemPrompt(e *Options, o *agent.Options) []string {
+	if e.Preset != nil {
+		return nil
+	}
+	whole := strings.Trim(o.SystemPrompt+"\n\n"+o.AppendSystemPrompt, "\n")
+	static, dynamic, ok := strings.Cut(whole, PromptBoundary)
+	if !ok {
+		return []string{whole}
+	}
+	return []string{strings.TrimSpace(static), PromptBoundary, strings.TrimSpace(dynamic)}
+}
+
+// earlyFields names what initialize carries that the CLI has to read before anything else.
+func earlyFields(e *Options, o *agent.Options) []string {
+	var a []string
+	if e.Settings != nil || e.Sandbox != nil || len(o.AskTools) > 0 {
+		a = append(a, "--initialize-fields=settings")
+	}
+	if e.ManagedSettings != nil {
+		a = append(a, "--managed-settings-in-initialize")
+	}
+	return a
+}
+
+// command is what is run: the CLI itself, or the launcher with it.
+func (o *Options) command(path string, args []string) (name string, words []string) {
+	if len(o.Launcher) == 0 {
+		return path, args
+	}
+	words = append(slices.Clone(o.Launcher[1:]), path)
+	return o.Launcher[0], append(words, args...)
+}
