@@ -58,6 +58,7 @@ type session struct {
 	hooks   map[string]hookFunc
 	// rawHooks are the hooks of Options.EventHooks.
 	rawHooks map[string]rawHookFunc
+	welcome  Initialization // constant once the session has started
 
 	closing   chan struct{} // closed by the last input: stdin is let go of
 	endStdin  sync.Once
@@ -108,13 +109,11 @@ func (s *session) start(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	var welcome struct {
-		Version string `json:"claude_code_version"`
-	}
-	if err := s.ch.request(ctx, "initialize", hello, &welcome); err != nil {
+	if err := s.ch.request(ctx, "initialize", hello, &s.welcome); err != nil {
 		return err
 	}
-	s.warnOfVersion(ctx, welcome.Version)
+	s.warnOfVersion(ctx, s.welcome.Version)
+	s.warnOfLost(ctx)
 	return nil
 }
 
