@@ -16,7 +16,7 @@ var knownFields = map[string]string{
 	"top_p": "",
 
 	"billing_policy": anyBeta, "compaction": anyBeta, "context_management": "context-management", "fallback_credit_token": anyBeta,
-	"fallbacks": anyBeta, "mcp_servers": "mcp-client", "output_format": "structured-outputs", "thread": anyBeta,
+	"fallbacks": anyBeta, "mcp_servers": "mcp-client", "output_format": "structured-outputs", "safeguards": "dangerous-tool-use", "thread": anyBeta,
 }
 
 // anyBeta is for fields whose header's name is not known here for certain.

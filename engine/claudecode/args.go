@@ -16,7 +16,10 @@ import (
 // args is the CLI's command line. It is pure, and holds nothing secret: what is goes over stdin.
 // Flags are --flag=value in one word, so that a value may begin with a dash.
 func args(e *Options, o *agent.Options) []string {
-	a := []string{"--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize"}
+	a := []string{
+		"--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize",
+		"--include-partial-messages", // see arguments
+	}
 	add := func(flag, value string) {
 		if value != "" {
 			a = append(a, "--"+flag+"="+value)
@@ -49,9 +52,6 @@ func args(e *Options, o *agent.Options) []string {
 	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(e.SettingSources, ","))
 	if !e.InheritMCPServers {
 		a = append(a, "--strict-mcp-config")
-	}
-	if o.IncludePartialMessages {
-		a = append(a, "--include-partial-messages")
 	}
 	add("json-schema", string(o.OutputSchema))
 	a = append(a, ownArgs(e)...)

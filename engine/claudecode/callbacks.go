@@ -65,7 +65,7 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 	}
 	r := &agent.ToolRequest{
 		ToolName: q.ToolName, Server: q.Server.Name, Source: q.Server.Source, ToolUseID: q.ToolUseID,
-		Input: q.Input, Reason: q.Reason, Suggestions: q.Suggestions,
+		Input: s.args.restore(q.ToolUseID, q.Input), Reason: q.Reason, Suggestions: q.Suggestions,
 	}
 	r.Tool, r.ReadOnly = s.servers.tool(ctx, q.Server.Name, q.ToolName)
 	got, err := contained(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
@@ -75,7 +75,19 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 	case got == nil:
 		got = agent.Deny("The program gave no verdict.")
 	}
+	if got.Behavior == permission.Allow && isEmptyObject(got.UpdatedInput) && !isEmptyObject(q.Input) {
+		if !s.servers.has(q.Server.Name) {
+			return newVerdict(agent.Deny("The call was allowed with no arguments, which the Claude Code CLI cannot do for this tool."), q.ToolUseID), nil
+		}
+		s.args.empty(q.ToolUseID)
+	}
 	return newVerdict(got, q.ToolUseID), nil
+}
+
+// isEmptyObject reports whether raw is {}.
+func isEmptyObject(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0
 }
 
 // A hookFunc decodes a hook's input, calls the hook, and returns its output on the wire.
@@ -214,7 +226,7 @@ func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (an
 		return nil, fmt.Errorf("no hook has the id %.60q", q.ID)
 	}
 	started := time.Now()
-	out, err := hook(ctx, q.Input)
+	out, err := hook(ctx, s.args.inHook(q.Input))
 	if err != nil {
 		s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "id", q.ID, "after", time.Since(started), "error", err)
 	}

@@ -144,7 +144,7 @@ func (v *servers) message(ctx context.Context, request json.RawMessage) (any, er
 	if a == nil {
 		return nil, fmt.Errorf("no server in this process is called %.60q", q.Server)
 	}
-	reply, err := a.bridge.Handle(ctx, q.Message)
+	reply, err := a.bridge.Handle(ctx, v.s.args.inMessage(q.Message))
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +152,13 @@ func (v *servers) message(ctx context.Context, request json.RawMessage) (any, er
 		reply = json.RawMessage(`{"jsonrpc":"2.0","result":{},"id":0}`)
 	}
 	return map[string]json.RawMessage{"mcp_response": reply}, nil
+}
+
+// has reports whether a server in this process has the name.
+func (v *servers) has(server string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.attached[server] != nil
 }
 
 // tool finds a tool of a server in this process by its full name.

@@ -59,6 +59,7 @@ type session struct {
 	// rawHooks are the hooks of Options.EventHooks.
 	rawHooks map[string]rawHookFunc
 	welcome  Initialization // constant once the session has started
+	args     *arguments
 
 	closing   chan struct{} // closed by the last input: stdin is let go of
 	endStdin  sync.Once
@@ -75,12 +76,15 @@ type session struct {
 	failed   bool // the last result was an error
 	results  int
 	closed   bool
-	unplaced int // inputs whose end only a result can tell
+	unplaced int             // inputs whose end only a result can tell
+	ours     map[string]bool // UUIDs that the program did not give
+	asked    map[string]bool // the model's messages of this turn
 }
 
 func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), waiting: map[string]bool{}, idle: true,
+		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{},
 	}
 }
 
@@ -165,9 +169,16 @@ func (s *session) noise(line []byte) {
 
 // hear takes a message for the program.
 func (s *session) hear(kind string, line json.RawMessage) {
-	if kind == "transcript_mirror" {
+	switch kind {
+	case "transcript_mirror":
 		s.mirror(line)
 		return
+	case "stream_event":
+		s.args.streamed(line)
+		s.followStream(line)
+		if !s.opts.IncludePartialMessages {
+			return
+		}
 	}
 	m, err := agent.DecodeMessage(line)
 	if err != nil {
@@ -181,46 +192,6 @@ func (s *session) hear(kind string, line json.RawMessage) {
 		s.wake()
 	}
 	s.maybeLetGo()
-}
-
-// follow keeps track of where the run is. It reports whether the program gets
-// the message: what the CLI says only because we asked for it stays here.
-func (s *session) follow(kind string, m agent.Message) bool {
-	switch m := m.(type) {
-	case *agent.SystemInit:
-		m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
-		s.idle = false
-	case *agent.Result:
-		s.results++
-		s.failed = m.Err() != nil
-		for _, id := range m.UserMessageUUIDs {
-			delete(s.waiting, id)
-		}
-	case *agent.System:
-		if m.Subtype != "session_state_changed" {
-			return true
-		}
-		var state struct {
-			State    string `json:"state"`
-			HostOnly bool   `json:"sdk_host_only"`
-		}
-		if json.Unmarshal(m.Raw, &state) == nil {
-			s.idle = state.State == "idle"
-			return !state.HostOnly
-		}
-	case *agent.Unknown:
-		if kind == "command_lifecycle" {
-			var l struct {
-				UUID  string `json:"command_uuid"`
-				State string `json:"state"`
-			}
-			if json.Unmarshal(m.Raw, &l) == nil && (l.State == "completed" || l.State == "cancelled") {
-				delete(s.waiting, l.UUID)
-			}
-			return false
-		}
-	}
-	return true
 }
 
 // maybeLetGo closes stdin when the run has really ended: every input is
@@ -289,6 +260,9 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		return errors.New("claude-code: Send after EndInput")
 	}
 	s.waiting[line.UUID] = true
+	if in.UUID == "" {
+		s.ours[line.UUID] = true
+	}
 	s.unplaced++
 	s.idle = false
 	s.mu.Unlock()

@@ -122,9 +122,14 @@ func usageAndCost(e *env) {
 	}
 }
 
+// always is a turn that answers every request: an engine may ask again before it believes a failure.
+func always(turn modeltest.Turn) modeltest.Turn {
+	return modeltest.Func(func(*modeltest.Request) modeltest.Turn { return turn })
+}
+
 // D77
 func failedRequestIsAnErrorResult(e *env) {
-	tr := e.ask(e.script(modeltest.Fail(400, "invalid_request_error", "this is not how it is done")), "x", nil)
+	tr := e.ask(e.script(always(modeltest.Fail(400, "invalid_request_error", "this is not how it is done"))), "x", nil)
 	r := tr.result(e)
 	re := (*agent.ResultError)(nil)
 	if !errors.As(tr.err, &re) || re.Result != r {

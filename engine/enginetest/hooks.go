@@ -160,9 +160,20 @@ func userPromptSubmit(e *env) {
 		},
 	}}}}
 	e.answered(e.script(modeltest.Text("x")), "four", o)
-	if got := e.model.Last().LastUserText(); !strings.Contains(got, "It is four o'clock.") {
+	if got := told(e.model.Last()); !strings.Contains(got, "It is four o'clock.") {
 		e.Errorf("the model was told %q", got)
 	}
+}
+
+// told is every text of a conversation, whoever said it: engines put what they add in different places.
+func told(r *modeltest.Request) string {
+	var texts []string
+	for _, m := range r.Messages {
+		for _, c := range m.Content {
+			texts = append(texts, textOf(c))
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 func stopMakesTheModelGoOn(e *env) {

@@ -1,0 +1,237 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"sync"
+)
+
+// arguments keeps what the CLI would lose of the arguments of tool calls.
+//
+// The CLI reads them into JavaScript values, which rounds integers above 2^53 and drops the zero
+// of 1.50. The text that the model wrote is in its stream, so that is read along, and where the
+// CLI's arguments are the same but for that, the model's text takes their place: in messages, in
+// what hooks and permission callbacks are told, and in the calls of servers in this process
+// (requirement D97). What a hook has changed is left alone.
+//
+// A verdict with an empty object as the new arguments counts as no change to the CLI; here it is
+// kept and used for the call.
+type arguments struct {
+	mu      sync.Mutex // guards the rest
+	blocks  map[blockKey]*streamedBlock
+	written map[string]json.RawMessage // by call: as the model wrote them, where that differs
+	emptied map[string]bool            // by call: a verdict took all arguments away
+}
+
+// A blockKey is the place of a content block in the stream; parent is the call whose subagent speaks.
+type blockKey struct {
+	parent string
+	index  int
+}
+
+type streamedBlock struct {
+	id   string
+	text strings.Builder
+}
+
+func newArguments() *arguments {
+	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string]json.RawMessage{}, emptied: map[string]bool{}}
+}
+
+// streamed takes an event of the model's stream.
+func (a *arguments) streamed(line []byte) {
+	if !bytes.Contains(line, []byte("input_json_delta")) && !bytes.Contains(line, []byte("tool_use")) {
+		return
+	}
+	var m struct {
+		Parent string `json:"parent_tool_use_id"`
+		Event  struct {
+			Type  string `json:"type"`
+			Index int    `json:"index"`
+			Block struct {
+				Type string `json:"type"`
+				ID   string `json:"id"`
+			} `json:"content_block"`
+			Delta struct {
+				JSON string `json:"partial_json"`
+			} `json:"delta"`
+		} `json:"event"`
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return
+	}
+	key := blockKey{m.Parent, m.Event.Index}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch m.Event.Type {
+	case "content_block_start":
+		delete(a.blocks, key)
+		if m.Event.Block.Type == "tool_use" {
+			a.blocks[key] = &streamedBlock{id: m.Event.Block.ID}
+		}
+	case "content_block_delta":
+		if b := a.blocks[key]; b != nil {
+			b.text.WriteString(m.Event.Delta.JSON)
+		}
+	}
+}
+
+// settle is told of a call that the CLI has read to its end, which it says before the end of the
+// block is in the stream. It returns the arguments as the model wrote them.
+func (a *arguments) settle(id string, got json.RawMessage) json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, b := range a.blocks {
+		if b.id != id {
+			continue
+		}
+		delete(a.blocks, key)
+		if text := json.RawMessage(b.text.String()); exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
+			a.written[id] = text
+		}
+	}
+	return a.of(id, got)
+}
+
+// restore returns the arguments of a call as the model wrote them, if got is what the CLI made of them.
+func (a *arguments) restore(id string, got json.RawMessage) json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.of(id, got)
+}
+
+func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
+	if text, ok := a.written[id]; ok && sameRounded(text, got) {
+		return text
+	}
+	return got
+}
+
+// empty notes that a verdict took all arguments of a call away.
+func (a *arguments) empty(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.emptied[id] = true
+}
+
+// call returns the arguments that a call is made with. It is made once.
+func (a *arguments) call(id string, got json.RawMessage) json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.emptied[id] {
+		got = json.RawMessage("{}")
+	}
+	return a.of(id, got)
+}
+
+// inMessage returns a JSON-RPC message for a server with the arguments put right, if it is a call.
+func (a *arguments) inMessage(raw json.RawMessage) json.RawMessage {
+	if !bytes.Contains(raw, []byte(`"tools/call"`)) {
+		return raw
+	}
+	var m, params, meta map[string]json.RawMessage
+	var method, id string
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["method"], &method) != nil || method != "tools/call" ||
+		json.Unmarshal(m["params"], &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil ||
+		json.Unmarshal(meta["claudecode/toolUseId"], &id) != nil {
+		return raw
+	}
+	got := params["arguments"]
+	right := a.call(id, got)
+	if bytes.Equal(right, got) {
+		return raw
+	}
+	params["arguments"] = right
+	var err error
+	if m["params"], err = json.Marshal(params); err != nil {
+		return raw
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// inHook returns a hook's input with the arguments in it put right.
+func (a *arguments) inHook(raw json.RawMessage) json.RawMessage {
+	a.mu.Lock()
+	none := len(a.written) == 0
+	a.mu.Unlock()
+	var m map[string]json.RawMessage
+	if none || json.Unmarshal(raw, &m) != nil {
+		return raw
+	}
+	changed := a.inCall(m)
+	var calls []map[string]json.RawMessage
+	if json.Unmarshal(m["tool_calls"], &calls) == nil {
+		for _, c := range calls {
+			changed = a.inCall(c) || changed
+		}
+		if list, err := json.Marshal(calls); err == nil && changed {
+			m["tool_calls"] = list
+		}
+	}
+	if !changed {
+		return raw
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// inCall puts the arguments of a call right that is written as tool_use_id and tool_input.
+func (a *arguments) inCall(m map[string]json.RawMessage) bool {
+	var id string
+	if json.Unmarshal(m["tool_use_id"], &id) != nil || m["tool_input"] == nil {
+		return false
+	}
+	right := a.restore(id, m["tool_input"])
+	changed := !bytes.Equal(right, m["tool_input"])
+	m["tool_input"] = right
+	return changed
+}
+
+// turnEnded forgets the calls of the turn.
+func (a *arguments) turnEnded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.blocks)
+	clear(a.written)
+	clear(a.emptied)
+}
+
+// exactNumbers is JSON with its numbers digit by digit, in one form; empty for what is none.
+func exactNumbers(raw json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return ""
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// sameRounded reports whether two texts are the same JSON once their numbers are double floats.
+func sameRounded(a, b json.RawMessage) bool {
+	norm := func(raw json.RawMessage) string {
+		var v any
+		if json.Unmarshal(raw, &v) != nil {
+			return ""
+		}
+		out, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		return string(out)
+	}
+	x := norm(a)
+	return x != "" && x == norm(b)
+}

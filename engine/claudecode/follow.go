@@ -1,0 +1,106 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// follow keeps track of where the run is, and mends what the CLI says otherwise than package agent
+// promises. It reports whether the program gets the message: what the CLI says only because we
+// asked for it stays here. The caller holds s.mu.
+func (s *session) follow(kind string, m agent.Message) bool {
+	switch m := m.(type) {
+	case *agent.SystemInit:
+		m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
+		s.idle = false
+	case *agent.Assistant:
+		s.followAnswer(m)
+	case *agent.Result:
+		s.followResult(m)
+	case *agent.System:
+		return s.followState(m)
+	case *agent.Unknown:
+		if kind == "command_lifecycle" {
+			var l struct {
+				UUID  string `json:"command_uuid"`
+				State string `json:"state"`
+			}
+			if json.Unmarshal(m.Raw, &l) == nil && (l.State == "completed" || l.State == "cancelled") {
+				delete(s.waiting, l.UUID)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// followAnswer counts the model's messages and puts the arguments of its calls right.
+func (s *session) followAnswer(m *agent.Assistant) {
+	if m.ParentToolUseID == "" {
+		s.asked[m.Message.ID] = true
+	}
+	for _, u := range m.ToolUses() {
+		u.Input = s.args.settle(u.ID, u.Input)
+	}
+}
+
+// followStream counts a message of the model that begins.
+func (s *session) followStream(line []byte) {
+	if !bytes.Contains(line, []byte("message_start")) {
+		return
+	}
+	var m struct {
+		Parent string `json:"parent_tool_use_id"`
+		Event  struct {
+			Message struct {
+				ID string `json:"id"`
+			} `json:"message"`
+		} `json:"event"`
+	}
+	if json.Unmarshal(line, &m) == nil && m.Parent == "" && m.Event.Message.ID != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked[m.Event.Message.ID] = true
+	}
+}
+
+// followResult makes of a result what package agent says that it is: the CLI's num_turns counts
+// messages of the user, too, and its list of inputs has those that the program gave no UUID.
+func (s *session) followResult(m *agent.Result) {
+	s.results++
+	s.failed = m.Err() != nil
+	for _, id := range m.UserMessageUUIDs {
+		delete(s.waiting, id)
+	}
+	m.UserMessageUUIDs = slices.DeleteFunc(m.UserMessageUUIDs, func(id string) bool { return s.ours[id] })
+	if len(m.UserMessageUUIDs) == 0 {
+		m.UserMessageUUIDs = nil
+	}
+	m.NumTurns = len(s.asked)
+	clear(s.asked)
+	s.args.turnEnded()
+}
+
+// followState takes the state of the CLI, and lets through what else it says of itself.
+func (s *session) followState(m *agent.System) bool {
+	var state struct {
+		State    string          `json:"state"`
+		HostOnly bool            `json:"sdk_host_only"`
+		Status   string          `json:"status"`
+		Mode     json.RawMessage `json:"permissionMode"`
+	}
+	switch m.Subtype {
+	case "session_state_changed":
+		if m.Decode(&state) == nil {
+			s.idle = state.State == "idle"
+			return !state.HostOnly
+		}
+	case "status":
+		// It belongs to the stream that is read for the arguments.
+		return s.opts.IncludePartialMessages || m.Decode(&state) != nil || state.Status != "requesting" || state.Mode != nil
+	}
+	return true
+}
