@@ -2,11 +2,14 @@ package mcphost
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,6 +20,18 @@ import (
 // DefaultMaxImageBytes is the largest image, in bytes of its base64 form, that
 // the Messages API takes.
 const DefaultMaxImageBytes = 5 << 20
+
+const (
+	// maxImages is how many images of one result are shown: more in one request,
+	// and the Messages API takes smaller ones only.
+	maxImages = 20
+	// maxImagesBytes is how large they may be together, in bytes of base64: a
+	// whole request may have 32 MB.
+	maxImagesBytes = 12 << 20
+	// maxBlocks is how many blocks are passed on as they are; of more, texts that
+	// follow each other become one.
+	maxBlocks = 100
+)
 
 // A ContentBlock is a block of a tool's result as a model can read it: text or
 // an image.
@@ -46,14 +61,14 @@ type ContentOptions struct {
 // error result has text only, as the Messages API demands. It does not modify r.
 //
 //	text                 as it is
-//	image                as it is; scaled down when it is too large; a note when it is no image that models read
+//	image                as it is; scaled down when it is too large; a note when it is no image that models read, or one too many
 //	audio, other binary  a note, with the path if it was saved
-//	resource             its text or image, with a line that says where it is from
+//	resource             its text or image, with a line that says where it is from; a blob of a text's type is text
 //	resource link        a line with name, URI and description
-//	structured content   its JSON, after the other blocks, unless one of them says the same
+//	structured content   its JSON, after the other blocks, unless they say the same
 //	nothing at all       a note that the tool ended without output
 func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) []ContentBlock {
-	c := converter{server: server, tool: toolname.Full(server, tool), isError: r.IsError, limit: DefaultMaxImageBytes}
+	c := converter{server: server, tool: toolname.Full(server, tool), isError: r.IsError, limit: DefaultMaxImageBytes, room: maxImagesBytes}
 	if o != nil {
 		c.save = o.Save
 		if o.MaxImageBytes > 0 {
@@ -64,6 +79,9 @@ func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) [
 		c.block(b)
 	}
 	c.structured(r.StructuredContent)
+	if len(c.out) > maxBlocks {
+		c.out = joinTexts(c.out)
+	}
 	if len(c.out) == 0 {
 		if r.IsError {
 			c.text("(" + c.tool + " failed without saying why)")
@@ -79,6 +97,8 @@ type converter struct {
 	server, tool string
 	isError      bool
 	limit        int
+	// images are shown so far, and room is left for more, in bytes of base64.
+	images, room int
 	save         func(name, mimeType string, data []byte) (string, error)
 	saved        int
 	out          []ContentBlock
@@ -93,6 +113,9 @@ func (c *converter) text(s string) {
 func (c *converter) textf(format string, args ...any) { c.text(fmt.Sprintf(format, args...)) }
 
 func (c *converter) block(b mcp.Content) {
+	if isNil(b) {
+		return
+	}
 	switch b := b.(type) {
 	case *mcp.TextContent:
 		c.text(b.Text)
@@ -104,16 +127,25 @@ func (c *converter) block(b mcp.Content) {
 		c.resource(b.Resource)
 	case *mcp.ResourceLink:
 		c.link(b)
-	case nil:
 	default:
-		if raw, err := json.Marshal(b); err == nil {
-			c.text(string(raw))
+		raw, err := json.Marshal(b)
+		if err != nil {
+			c.textf("[content block of a kind that this host does not know, which cannot be encoded: %v]", err)
+			return
 		}
+		c.text(string(raw))
 	}
 }
 
+// isNil reports whether there is no block, or one of a server in this process
+// that is a nil pointer.
+func isNil(b mcp.Content) bool {
+	v := reflect.ValueOf(b)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 func (c *converter) link(l *mcp.ResourceLink) {
-	s := fmt.Sprintf("[Resource link: %s] %s", l.Name, l.URI)
+	s := fmt.Sprintf("[Resource link: %s] %s", cmp.Or(l.Name, l.Title, l.URI), l.URI)
 	if l.Description != "" {
 		s += " (" + l.Description + ")"
 	}
@@ -126,14 +158,30 @@ func (c *converter) resource(r *mcp.ResourceContents) {
 	}
 	from := fmt.Sprintf("Resource from %s at %s", c.server, r.URI)
 	switch {
-	case r.Blob == nil:
+	case len(r.Blob) == 0 && r.Text == "":
+		c.textf("[%s] (empty)", from)
+	case len(r.Blob) == 0:
 		c.textf("[%s] %s", from, r.Text)
-	case strings.HasPrefix(r.MIMEType, "image/"):
+	case isTextType(r.MIMEType) && utf8.Valid(r.Blob):
+		c.textf("[%s] %s", from, r.Blob)
+	case strings.HasPrefix(r.MIMEType, "image/") && readable[http.DetectContentType(r.Blob)]:
 		c.textf("[%s]", from)
 		c.image(r.MIMEType, r.Blob)
 	default:
 		c.binary(from, r.MIMEType, r.Blob)
 	}
+}
+
+// isTextType reports whether the bytes of a type are text that people read.
+func isTextType(mimeType string) bool {
+	kind, _, _ := strings.Cut(strings.ToLower(mimeType), ";")
+	kind = strings.TrimSpace(kind)
+	switch kind {
+	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
+		"application/javascript", "application/typescript", "application/sql", "application/x-sh":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml")
 }
 
 // image passes an image on if a model can read it.
@@ -142,11 +190,17 @@ func (c *converter) image(mimeType string, data []byte) {
 		c.textf("[Image left out: an error result has text only (%s, %d bytes)]", mimeType, len(data))
 		return
 	}
-	img, err := fitImage(data, c.limit)
+	if c.images++; c.images > maxImages {
+		c.binary(fmt.Sprintf("Image from %s, not shown: a result can show %d", c.server, maxImages), mimeType, data)
+		return
+	}
+	img, err := fitImage(data, min(c.limit, max(c.room, 0)))
 	if err != nil {
+		c.images-- // another one may be shown
 		c.binary(fmt.Sprintf("Image from %s, not shown: %v", c.server, err), mimeType, data)
 		return
 	}
+	c.room -= base64Len(img.data)
 	c.out = append(c.out, ContentBlock{Type: "image", MIMEType: img.mimeType, Data: img.data})
 	if img.note != "" {
 		c.textf("[%s]", img.note)
@@ -181,31 +235,101 @@ func (c *converter) store(mimeType string, data []byte) (string, error) {
 	return c.save(fmt.Sprintf("%s-%d", c.tool, c.saved), mimeType, data)
 }
 
-// structured adds structured content, unless a text block says the same already.
+// joinTexts makes one text of those that follow each other.
+func joinTexts(blocks []ContentBlock) []ContentBlock {
+	var out []ContentBlock
+	var texts []string
+	flush := func() {
+		if len(texts) > 0 {
+			out = append(out, ContentBlock{Type: "text", Text: strings.Join(texts, "\n")})
+			texts = nil
+		}
+	}
+	for _, b := range blocks {
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+			continue
+		}
+		flush()
+		out = append(out, b)
+	}
+	flush()
+	return out
+}
+
+// structured adds structured content, unless the texts say the same already.
 func (c *converter) structured(raw json.RawMessage) {
 	if len(raw) == 0 || isNull(raw) {
 		return
 	}
+	var texts []string
 	for _, b := range c.out {
-		if b.Type == "text" && sameJSON([]byte(b.Text), raw) {
-			return
+		if b.Type == "text" {
+			if sameJSON([]byte(b.Text), raw) {
+				return
+			}
+			texts = append(texts, b.Text)
 		}
+	}
+	if wrapped := onlyResult(raw); wrapped != nil && sayTheSame(texts, wrapped) {
+		return
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, raw) != nil {
+		compact.Reset()
 		compact.Write(raw)
 	}
 	c.text(compact.String())
 }
 
-// sameJSON reports whether two texts are JSON with one meaning.
+// onlyResult is the value of structured content of the form {"result": value},
+// which servers make of tools that return no object; nil of any other.
+func onlyResult(raw json.RawMessage) json.RawMessage {
+	var value json.RawMessage
+	n := 0
+	eachMember(raw, func(key string, v json.RawMessage) {
+		if n++; key == "result" {
+			value = v
+		}
+	})
+	if n != 1 || !json.Valid(raw) {
+		return nil
+	}
+	return value
+}
+
+// sayTheSame reports whether texts are a value, or its elements, one each.
+func sayTheSame(texts []string, value json.RawMessage) bool {
+	says := func(text string, v json.RawMessage) bool {
+		return len(v) > 0 && v[0] == '"' && textOf(v) == text || sameJSON([]byte(text), v)
+	}
+	if len(texts) == 1 && says(texts[0], value) {
+		return true
+	}
+	same, n := true, 0
+	isArray := eachElement(value, func(v json.RawMessage) {
+		same = same && n < len(texts) && says(texts[n], v)
+		n++
+	})
+	return isArray && same && n == len(texts) && n > 0
+}
+
+// maxCompared bounds the texts that are decoded to compare them, in bytes.
+const maxCompared = 4 << 20
+
+// sameJSON reports whether two texts are JSON with one meaning. Large ones are
+// compared as they are written, but for the space.
 func sameJSON(a, b []byte) bool {
-	a = bytes.TrimSpace(a)
-	if len(a) == 0 || len(b) == 0 || a[0] != bytes.TrimSpace(b)[0] {
+	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
+	if len(a) == 0 || len(b) == 0 || a[0] != b[0] {
 		return false
 	}
 	if bytes.Equal(a, b) {
 		return true
+	}
+	if len(a)+len(b) > maxCompared {
+		var ca, cb bytes.Buffer
+		return json.Compact(&ca, a) == nil && json.Compact(&cb, b) == nil && bytes.Equal(ca.Bytes(), cb.Bytes())
 	}
 	va, oka := decodeAny(a)
 	vb, okb := decodeAny(b)

@@ -114,6 +114,53 @@ func TestModelContent(t *testing.T) {
 			mcpserver.Result{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no"}, &mcp.ImageContent{MIMEType: "image/png", Data: tiny}}},
 			[]ContentBlock{text("no"), text("[Image left out: an error result has text only (image/png, " + itoa(len(tiny)) + " bytes)]")},
 		},
+		{
+			"an image that ends too early",
+			mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny[:len(tiny)-14]}}},
+			[]ContentBlock{text("[Image from s, not shown: its data is broken] Binary content (image/png, " + itoa(len(tiny)-14) + " bytes)")},
+		},
+		{
+			"nil blocks of a server in this process",
+			mcpserver.Result{Content: []mcp.Content{nil, (*mcp.TextContent)(nil), (*mcp.ImageContent)(nil), (*mcp.ResourceLink)(nil), &mcp.TextContent{Text: "b"}}},
+			[]ContentBlock{text("b")},
+		},
+		{
+			"resource blob that is text",
+			mcpserver.Result{Content: []mcp.Content{
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", MIMEType: "text/csv; charset=utf-8", Blob: []byte("a,b")}},
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://b", MIMEType: "image/svg+xml", Blob: []byte("<svg/>")}},
+				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://c", MIMEType: "text/plain", Blob: []byte("\xff")}},
+			}},
+			[]ContentBlock{
+				text("[Resource from s at mem://a] a,b"), text("[Resource from s at mem://b] <svg/>"),
+				text("[Resource from s at mem://c] Binary content (text/plain, 1 bytes)"),
+			},
+		},
+		{
+			"empty resource",
+			mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a"}}}},
+			[]ContentBlock{text("[Resource from s at mem://a] (empty)")},
+		},
+		{
+			"resource link without a name",
+			mcpserver.Result{Content: []mcp.Content{&mcp.ResourceLink{URI: "mem://a"}}},
+			[]ContentBlock{text("[Resource link: mem://a] mem://a")},
+		},
+		{
+			"structured content that wraps the text",
+			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "it's \"fine\""}}, StructuredContent: json.RawMessage(`{"result":"it's \"fine\""}`)},
+			[]ContentBlock{text("it's \"fine\"")},
+		},
+		{
+			"structured content that wraps a list of the texts",
+			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "2"}, &mcp.TextContent{Text: `{"b": 1}`}}, StructuredContent: json.RawMessage(`{"result":["a",2,{"b":1}]}`)},
+			[]ContentBlock{text("a"), text("2"), text(`{"b": 1}`)},
+		},
+		{
+			"structured content that wraps more than the texts",
+			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}}, StructuredContent: json.RawMessage(`{"result":["a","b"]}`)},
+			[]ContentBlock{text("a"), text(`{"result":["a","b"]}`)},
+		},
 		{"error that says nothing", mcpserver.Result{IsError: true}, []ContentBlock{text("(mcp__s__t failed without saying why)")}},
 	}
 	for _, tt := range tests {
@@ -144,6 +191,36 @@ func TestLargeImages(t *testing.T) {
 	got = ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: medium}}}, nil)
 	if len(got) != 1 || !bytes.Equal(got[0].Data, medium) {
 		t.Error("an image within the limits was touched")
+	}
+}
+
+// Many images do not outgrow a request, and many texts become one.
+func TestManyBlocks(t *testing.T) {
+	large, small := &mcp.ImageContent{MIMEType: "image/png", Data: pngOf(t, 950, 950, true)}, &mcp.ImageContent{MIMEType: "image/png", Data: pngOf(t, 2, 2, false)}
+	var r mcpserver.Result
+	for range 6 {
+		r.Content = append(r.Content, large)
+	}
+	for range 30 {
+		r.Content = append(r.Content, small, &mcp.TextContent{Text: "t"})
+	}
+	for range 200 {
+		r.Content = append(r.Content, &mcp.TextContent{Text: "x"})
+	}
+	images, total, left, longest := 0, 0, 0, ""
+	blocks := ModelContent("s", "t", &r, nil)
+	for _, b := range blocks {
+		if b.Type == "image" {
+			images++
+			total += base64Len(b.Data)
+		}
+		left += strings.Count(b.Text, "not shown: a result can show 20]")
+		if len(b.Text) > len(longest) {
+			longest = b.Text
+		}
+	}
+	if images != maxImages || total > maxImagesBytes || left != 16 || len(blocks) > maxBlocks || strings.Count(longest, "x\n") != 199 {
+		t.Errorf("%d images of %d bytes, %d left out, %d blocks", images, total, left, len(blocks))
 	}
 }
 

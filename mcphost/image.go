@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// maxImageSide is the longest side, in pixels, that the Messages API takes.
-	maxImageSide = 8000
+	// maxImageSide is the longest side, in pixels, of an image that is passed on
+	// as it is. The Messages API takes 8000, but 2000 only when a request has more
+	// than 20 images, and whoever converts a result does not know the request.
+	maxImageSide = 2000
 	// scaledSide is the longest side of an image that was scaled down: more is
 	// scaled down on the other side anyway.
 	scaledSide = 1568
 	// maxPixels bounds the memory that decoding may take.
-	maxPixels = 64 << 20
+	maxPixels = 40 << 20
 )
 
 // readable are the image types that models read.
@@ -45,14 +47,24 @@ func fitImage(data []byte, limit int) (fittedImage, error) {
 	if err != nil {
 		return fittedImage{}, errors.New("its data is broken")
 	}
-	if base64Len(data) <= limit && cfg.Width <= maxImageSide && cfg.Height <= maxImageSide {
-		return fittedImage{mimeType: kind, data: data}, nil
-	}
-	if cfg.Width*cfg.Height > maxPixels {
+	switch {
+	case cfg.Width <= 0 || cfg.Height <= 0:
+		return fittedImage{}, errors.New("it has no pixels")
+	case cfg.Width > maxPixels/cfg.Height:
 		return fittedImage{}, fmt.Errorf("%d by %d pixels are too many", cfg.Width, cfg.Height)
 	}
+	fits := base64Len(data) <= limit && cfg.Width <= maxImageSide && cfg.Height <= maxImageSide
+	// Decoded even if it fits: one that ends too early would cost the whole
+	// request, and every later one that has it in its history.
 	src, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
+	switch {
+	case err == nil && fits, fits && unsupported(err):
+		return fittedImage{mimeType: kind, data: data}, nil
+	case unsupported(err):
+		return fittedImage{}, fmt.Errorf("it cannot be scaled down: %w", err)
+	case err != nil && kind == "image/webp" && bytes.Contains(data[:min(len(data), 128)], []byte("ANIM")):
+		return fittedImage{}, errors.New("it is an animation")
+	case err != nil:
 		return fittedImage{}, errors.New("its data is broken")
 	}
 	for side := scaledSide; side >= 64; side /= 2 {
@@ -66,6 +78,14 @@ func fitImage(data []byte, limit int) (fittedImage, error) {
 		}
 	}
 	return fittedImage{}, fmt.Errorf("%d bytes are too many", len(data))
+}
+
+// unsupported reports an image that is fine as far as can be told, in a form
+// that Go does not decode.
+func unsupported(err error) bool {
+	var j jpeg.UnsupportedError
+	var p png.UnsupportedError
+	return errors.As(err, &j) || errors.As(err, &p)
 }
 
 // scaled encodes an image with no side above a limit: as PNG if that is small,

@@ -2,7 +2,7 @@ package mcphost
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,6 +24,10 @@ const (
 	// previewBytes is how much of a stored result is shown.
 	previewBytes = 2 << 10
 )
+
+// MaxDeclaredChars is the largest limit that a tool can declare for its results,
+// in characters: a request to the model has an end, whatever a server says.
+const MaxDeclaredChars = 500_000
 
 // OutputLimits are the limits of results. Zero fields mean the defaults.
 type OutputLimits struct {
@@ -48,13 +52,15 @@ type OutputOptions struct {
 	// IsError marks the result of a failed call: it is cut, never stored.
 	IsError bool
 	// Declared is the limit in characters that the tool declares for itself
-	// ([Tool.MaxResultSize]); it replaces both others. Zero means none.
+	// ([Tool.MaxResultSize]); it replaces both others. Zero means none, and more
+	// than [MaxDeclaredChars] means that.
 	Declared int
 	// CountTokens counts what a text weighs. It is asked only when an estimate
 	// is above half of the limit. Nil, or an error, means the estimate.
 	CountTokens func(ctx context.Context, text string) (int, error)
-	// Store keeps a text and returns the path under which it can be read.
-	// Without it, or when it fails, the text is cut.
+	// Store keeps a text and returns the path under which it can be read: see
+	// [ResultStore]. Without it, or when it fails, the text is cut. JSON that
+	// stands in one line is laid out in lines first.
 	Store func(text string) (path string, err error)
 	// ReadTool is the name of the tool that reads stored results; empty for none.
 	ReadTool string
@@ -79,10 +85,12 @@ func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) ou
 		return outputCut
 	case o.IsError:
 		return outputKeep
-	case o.Declared > 0 && chars > o.Declared && !images:
-		return outputPreview
-	case o.Declared > 0:
+	case o.Declared > 0 && chars <= o.declared():
 		return outputKeep
+	case o.Declared > 0 && images:
+		return outputTruncate
+	case o.Declared > 0:
+		return outputPreview
 	}
 	limit := o.Limits.tokens()
 	if chars/charsPerToken > limit/2 && tokens() > limit {
@@ -95,6 +103,19 @@ func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) ou
 		return outputPreview
 	}
 	return outputKeep
+}
+
+func (o *OutputOptions) declared() int { return min(o.Declared, MaxDeclaredChars) }
+
+// chars is how many characters are kept of a text that has to be cut.
+func (o *OutputOptions) chars(v outputVerdict) int {
+	switch {
+	case o.Declared > 0:
+		return o.declared()
+	case v == outputPreview:
+		return o.Limits.chars()
+	}
+	return o.Limits.tokens() * charsPerToken
 }
 
 func (l OutputLimits) tokens() int {
@@ -129,26 +150,30 @@ func FitOutput(ctx context.Context, blocks []ContentBlock, o *OutputOptions) []C
 		}
 		return chars / charsPerToken
 	})
-	limit := o.Limits.tokens() * charsPerToken
 	switch verdict {
 	case outputKeep:
 		return blocks
 	case outputCut:
 		return oneText(cutMiddle(text, chars))
-	case outputTruncate:
-		return truncate(blocks, limit, o.Limits.tokens())
 	}
-	path, err := "", fmt.Errorf("there is no place for it")
+	isJSON, whole := isContainer(text), text
+	if isJSON {
+		whole = readableJSON(text)
+	}
+	limit := o.chars(verdict)
+	path, err := "", errors.New("there is no place for it")
 	if o.Store != nil {
-		path, err = o.Store(text)
+		path, err = o.Store(whole)
 	}
 	switch {
+	case verdict == outputTruncate:
+		return truncate(blocks, limit, o, path, err)
 	case err != nil:
 		return oneText(firstRunes(text, limit) + fmt.Sprintf("\n\n[OUTPUT TRUNCATED: %s characters in all; the rest could not be kept: %v]", thousands(chars), err))
 	case verdict == outputStore:
-		return oneText(storedText(text, chars, path, o.ReadTool))
+		return oneText(storedText(whole, chars, isJSON, path, o.ReadTool))
 	}
-	return oneText(previewText(text, path, o.ReadTool))
+	return oneText(previewText(whole, isJSON, path, o.ReadTool))
 }
 
 func oneText(s string) []ContentBlock { return []ContentBlock{{Type: "text", Text: s}} }
@@ -166,17 +191,18 @@ func joinBlocks(blocks []ContentBlock) (text string, images bool) {
 }
 
 // storedText is what the model reads in place of a result that is too heavy.
-func storedText(text string, chars int, path, tool string) string {
+func storedText(text string, chars int, isJSON bool, path, tool string) string {
 	lines := strings.Count(text, "\n") + 1
 	var b strings.Builder
 	fmt.Fprintf(&b, "Error: result (%s characters across %s lines) exceeds maximum allowed tokens. Output has been saved to %s.\n", thousands(chars), thousands(lines), path)
-	if json.Valid([]byte(text)) {
-		b.WriteString("Format: JSON\n")
+	if isJSON {
+		fmt.Fprintf(&b, "Format: JSON: %s\n", shapeOf(text))
 	} else {
 		b.WriteString("Format: plain text\n")
 	}
 	b.WriteString(howToRead(lines, tool))
-	b.WriteString("Read all of it before you summarise it or draw conclusions from it; if you have read a part only, say so.")
+	b.WriteString("Read all of it before you summarise it or draw conclusions from it; if you have read a part only, say so.\n")
+	fmt.Fprintf(&b, "\nPreview (first 2KB):\n%s\n...", clipBytes(text, previewBytes))
 	return b.String()
 }
 
@@ -191,13 +217,18 @@ func howToRead(lines int, tool string) string {
 }
 
 // previewText is what the model reads in place of a result that is too long.
-func previewText(text, path, tool string) string {
-	head := clipBytes(text, previewBytes)
-	s := fmt.Sprintf("<persisted-output>\nOutput too large (%.1fKB). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n", float64(len(text))/1024, path, head)
-	if tool != "" {
-		s += strings.TrimSuffix(howToRead(strings.Count(text, "\n")+1, tool), "\n") + "\n"
+func previewText(text string, isJSON bool, path, tool string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<persisted-output>\nOutput too large (%.1fKB). Full output saved to: %s\n\n", float64(len(text))/1024, path)
+	if isJSON {
+		fmt.Fprintf(&b, "Format: JSON: %s\n\n", shapeOf(text))
 	}
-	return s + "</persisted-output>"
+	fmt.Fprintf(&b, "Preview (first 2KB):\n%s\n...\n", clipBytes(text, previewBytes))
+	if tool != "" {
+		b.WriteString(howToRead(strings.Count(text, "\n")+1, tool))
+	}
+	b.WriteString("</persisted-output>")
+	return b.String()
 }
 
 // clipBytes returns the first n bytes or a little less, at a character's boundary.
@@ -237,7 +268,7 @@ func lastRunes(s string, n int) string {
 }
 
 // truncate cuts the text of a result with images and leaves the images out.
-func truncate(blocks []ContentBlock, room, tokens int) []ContentBlock {
+func truncate(blocks []ContentBlock, room int, o *OutputOptions, path string, storeErr error) []ContentBlock {
 	var out []ContentBlock
 	for _, b := range blocks {
 		if b.Type != "text" {
@@ -251,7 +282,14 @@ func truncate(blocks []ContentBlock, room, tokens int) []ContentBlock {
 		room -= utf8.RuneCountInString(kept)
 		out = append(out, ContentBlock{Type: "text", Text: kept})
 	}
-	return append(out, ContentBlock{Type: "text", Text: fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d token limit]", tokens)})
+	note := fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d token limit]", o.Limits.tokens())
+	if o.Declared > 0 {
+		note = fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d character limit]", o.declared())
+	}
+	if storeErr == nil {
+		note += fmt.Sprintf("\nThe whole text has been saved to %s. %s", path, strings.TrimSuffix(howToRead(3, o.ReadTool), "\n"))
+	}
+	return append(out, ContentBlock{Type: "text", Text: note})
 }
 
 // thousands renders a number with commas.

@@ -1,8 +1,11 @@
 package mcphost
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -31,7 +34,10 @@ func TestFitOutput(t *testing.T) {
 		{name: "declared limit, within", blocks: textOf(150_000), o: OutputOptions{Declared: 200_000}, whole: true},                               // D96
 		{name: "declared limit, above", blocks: textOf(210_000), o: OutputOptions{Declared: 200_000}, prefix: "<persisted-output>", stored: true}, // D96
 		{name: "image and long text", blocks: append(textOf(60_000), image), whole: true},
-		{name: "image and heavy text", blocks: append(textOf(110_000), image), prefix: strings.Repeat("x", 100)}, // D94
+		{name: "image and heavy text", blocks: append(textOf(110_000), image), prefix: strings.Repeat("x", 100), stored: true}, // D94
+		{name: "declared limit above all limits", blocks: textOf(600_000), o: OutputOptions{Declared: 1 << 30}, prefix: "<persisted-output>", stored: true},
+		{name: "declared limit, image and long text", blocks: append(textOf(150_000), image), o: OutputOptions{Declared: 200_000}, whole: true},
+		{name: "declared limit, image and text above", blocks: append(textOf(210_000), image), o: OutputOptions{Declared: 200_000}, prefix: strings.Repeat("x", 100), stored: true},
 		{name: "long error", blocks: textOf(110_000), o: OutputOptions{IsError: true}, prefix: strings.Repeat("x", 5000) + "\n\n... [100000 characters truncated] ...\n\n" + "x"},
 		{name: "short error", blocks: textOf(9_000), o: OutputOptions{IsError: true}, whole: true},
 	}
@@ -61,6 +67,41 @@ func TestFitOutputWithoutStore(t *testing.T) {
 		if len(got) != 1 || utf8.RuneCountInString(got[0].Text) > 101_000 || !strings.Contains(got[0].Text, "OUTPUT TRUNCATED: 200,000 characters") || !utf8.ValidString(got[0].Text) {
 			t.Errorf("got %d characters", utf8.RuneCountInString(got[0].Text))
 		}
+	}
+}
+
+// What cannot be kept is cut at the limit that it is above, and no sooner.
+func TestFitOutputWithoutStoreKeepsWhatFits(t *testing.T) {
+	for _, tt := range []struct {
+		o    OutputOptions
+		n    int
+		kept int
+	}{{OutputOptions{}, 60_000, 50_000}, {OutputOptions{}, 150_000, 100_000}, {OutputOptions{Declared: 70_000}, 80_000, 70_000}} {
+		got := FitOutput(t.Context(), oneText(strings.Repeat("x", tt.n)), &tt.o)
+		if n := strings.Count(got[0].Text, "x"); n != tt.kept {
+			t.Errorf("of %d characters %d are kept, want %d", tt.n, n, tt.kept)
+		}
+	}
+}
+
+// D94: JSON in one line is kept in lines, and the model reads what is in it.
+func TestFitOutputOfJSON(t *testing.T) {
+	item := `{"id":1,"name":"a \"b\"","tags":["x"],"deep":{"a":{"b":{"c":1}}}}`
+	text := `{"total":12345678901234567890,"items":[` + strings.TrimSuffix(strings.Repeat(item+",", 2000), ",") + `],"next":null,"ok":true,"none":[],"empty":{}}`
+	stored := ""
+	got := FitOutput(t.Context(), oneText(text), &OutputOptions{ReadTool: "ReadStored", Store: func(s string) (string, error) { stored = s; return "/store/1", nil }})
+	const shape = `Format: JSON: {"total": number, "items": [2000 of {"id": number, "name": string, "tags": [1 of string], "deep": {"a": {…}}}], "next": null, "ok": boolean, "none": [], "empty": {}}`
+	if !strings.Contains(got[0].Text, shape) || !strings.Contains(got[0].Text, "offset and limit") || !strings.Contains(got[0].Text, "Preview (first 2KB):\n{\n \"total\": 12345678901234567890,\n") {
+		t.Errorf("got %s", got[0].Text)
+	}
+	var back bytes.Buffer
+	if err := json.Compact(&back, []byte(stored)); err != nil || back.String() != text {
+		t.Errorf("the stored text says something else: %v", err)
+	}
+	deep := strings.Repeat("[", 9000) + strings.Repeat("1,", 60_000) + "1" + strings.Repeat("]", 9000)
+	_ = FitOutput(t.Context(), oneText(deep), &OutputOptions{Store: func(s string) (string, error) { stored = s; return "/store/2", nil }})
+	if stored != deep {
+		t.Errorf("what is nested deep was laid out in %d bytes", len(stored))
 	}
 }
 
@@ -103,8 +144,14 @@ func TestReadStored(t *testing.T) {
 		{name: "search from an offset", text: text, q: StoredQuery{Pattern: "99", Offset: 999}, want: []string{"999: line 999\n"}},
 		{name: "search without match", text: text, q: StoredQuery{Pattern: "xyz"}, want: []string{"no line from 1 to 1000 matches\n"}},
 		{name: "bad pattern", text: text, q: StoredQuery{Pattern: "("}, err: "pattern: "},
-		{name: "long line", text: long, want: []string{"1: " + strings.Repeat("a", 2000) + " [58006 more characters; go on with column 2001]\n"}},
+		{name: "long line", text: long, want: []string{"1: " + strings.Repeat("a", 20_000) + " [40006 more characters; go on with column 20001]\n"}},
+		{name: "long lines", text: long + "\n" + long, want: []string{"1: " + strings.Repeat("a", 2000) + " [58006 more characters; go on with column 2001]\n2: a"}},
 		{name: "long line, a part", text: long, q: StoredQuery{Column: 29_999}, want: []string{"1: aaneedlebbb"}},
+		{name: "beyond any number", text: text, q: StoredQuery{Offset: 2, Limit: math.MaxInt, Column: math.MaxInt}, want: []string{"2: \n3: \n"}},
+		{name: "long line, every match", text: strings.Repeat(long, 3), q: StoredQuery{Pattern: "^a+|needle", Limit: 3}, want: []string{
+			"1: [column 1] aaaa", "1: [column 29801] ", "1: [column 89807] ", "[more matches; go on with offset 1 and column 150013]\n",
+		}},
+		{name: "long line, on from a column", text: strings.Repeat(long, 3), q: StoredQuery{Pattern: "needle", Column: 150_013}, want: []string{"1: [column 149813] "}},
 		{name: "long line, search", text: long, q: StoredQuery{Pattern: "needle"}, want: []string{"1: [column 29801] " + strings.Repeat("a", 200) + "needle" + strings.Repeat("b", 200) + "\n"}},
 	}
 	for _, tt := range tests {

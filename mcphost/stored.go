@@ -14,6 +14,9 @@ const (
 	storedChars     = 20_000 // characters of one answer
 	storedMatches   = 50     // matches shown when no limit is given
 	matchContext    = 200    // characters around a match in a long line
+
+	// maxLineMatches bounds the matches that are looked for in one line.
+	maxLineMatches = 100_000
 )
 
 // A StoredQuery says which part of a stored result to read.
@@ -23,11 +26,12 @@ type StoredQuery struct {
 	Offset int `json:"offset,omitempty" jsonschema:"first line to read, counted from 1"`
 	Limit  int `json:"limit,omitempty" jsonschema:"how many lines, or matches, to return"`
 	// Column is the first character of each line, counted from 1, for files
-	// with long lines.
+	// with long lines. A search begins there in the line that Offset names.
 	Column int `json:"column,omitempty" jsonschema:"first character of each line, counted from 1, for files with long lines"`
 	// Pattern, if set, makes it a search for a regular expression (RE2): only
-	// lines that match are returned.
-	Pattern string `json:"pattern,omitempty" jsonschema:"regular expression; only lines that match are returned"`
+	// lines that match are returned, and of long lines each match with what is
+	// around it.
+	Pattern string `json:"pattern,omitempty" jsonschema:"regular expression; only lines that match are returned, and of long lines what is around each match"`
 }
 
 // ReadStored returns a part of a stored result, with line numbers, and says
@@ -48,13 +52,16 @@ func ReadStored(text string, q StoredQuery) (string, error) {
 		q.Limit = storedLines
 	}
 	var b strings.Builder
-	room := storedChars
+	room, width := storedChars, storedLineChars
+	if q.Limit == 1 || q.Offset == len(lines) { // one line may fill the answer
+		width = storedChars
+	}
 	for i := q.Offset - 1; i < len(lines); i++ {
-		if i >= q.Offset-1+q.Limit || room <= 0 {
+		if i-(q.Offset-1) >= q.Limit || room <= 0 {
 			fmt.Fprintf(&b, "[%d more lines; go on with offset %d]\n", len(lines)-i, i+1)
 			break
 		}
-		shown := window(lines[i], q.Column-1, min(storedLineChars, room))
+		shown := window(lines[i], q.Column-1, min(width, room))
 		room -= utf8.RuneCountInString(shown)
 		fmt.Fprintf(&b, "%d: %s\n", i+1, shown)
 	}
@@ -77,7 +84,8 @@ func window(line string, from, n int) string {
 	return s
 }
 
-// searchStored returns the lines that match, from the offset on.
+// searchStored returns the lines that match, from the offset on. Of a long line
+// it returns each match with what is around it, from the column on.
 func searchStored(lines []string, q StoredQuery) (string, error) {
 	re, err := regexp.Compile(q.Pattern)
 	if err != nil {
@@ -86,36 +94,76 @@ func searchStored(lines []string, q StoredQuery) (string, error) {
 	if q.Limit == 0 {
 		q.Limit = storedMatches
 	}
-	var b strings.Builder
-	found, room := 0, storedChars
+	s := search{re: re, left: q.Limit, room: storedChars}
 	for i := q.Offset - 1; i < len(lines); i++ {
-		at := re.FindStringIndex(lines[i])
-		if at == nil {
-			continue
+		from := 0
+		if i == q.Offset-1 {
+			from = len(firstRunes(lines[i], q.Column-1))
 		}
-		if found++; found > q.Limit || room <= 0 {
-			fmt.Fprintf(&b, "[more matches; go on with offset %d]\n", i+1)
-			return b.String(), nil
+		if !s.line(i+1, lines[i], from) {
+			return s.out.String(), nil
 		}
-		shown := around(lines[i], at)
-		room -= utf8.RuneCountInString(shown)
-		fmt.Fprintf(&b, "%d: %s\n", i+1, shown)
 	}
-	if found == 0 {
+	if s.out.Len() == 0 {
 		return fmt.Sprintf("no line from %d to %d matches\n", q.Offset, len(lines)), nil
 	}
-	return b.String(), nil
+	return s.out.String(), nil
 }
 
-// around returns a line, or of a long one the surroundings of a match with the
-// column at which they begin.
-func around(line string, at []int) string {
-	if utf8.RuneCountInString(line) <= storedLineChars {
-		return line
+// A search gathers matches until there are enough.
+type search struct {
+	re         *regexp.Regexp
+	left, room int // matches and characters
+	out        strings.Builder
+}
+
+// line looks for matches in a line from a byte on. It reports false when there
+// are more matches than are wanted.
+func (s *search) line(number int, line string, from int) bool {
+	short := utf8.RuneCountInString(line) <= storedLineChars
+	all := s.re.FindAllStringIndex(line, maxLineMatches) // over the whole line: ^ and \b look at what is before
+	column, counted := 1, 0                              // the column of the byte counted
+	for _, at := range all {
+		if at[0] < from {
+			continue
+		}
+		column, counted = column+utf8.RuneCountInString(line[counted:at[0]]), at[0]
+		if s.left == 0 || s.room <= 0 {
+			fmt.Fprintf(&s.out, "[more matches; go on with offset %d", number)
+			if !short {
+				fmt.Fprintf(&s.out, " and column %d", column)
+			}
+			s.out.WriteString("]\n")
+			return false
+		}
+		s.left--
+		if short {
+			s.add(number, line)
+			return true
+		}
+		shown, end := around(line, at, column)
+		s.add(number, shown)
+		from = max(end, at[1]) // what was shown need not be shown again
 	}
+	if len(all) == maxLineMatches {
+		fmt.Fprintf(&s.out, "[line %d has more matches than can be counted; give a narrower pattern]\n", number)
+	}
+	return true
+}
+
+func (s *search) add(number int, shown string) {
+	s.room -= utf8.RuneCountInString(shown)
+	fmt.Fprintf(&s.out, "%d: %s\n", number, shown)
+}
+
+// around returns the surroundings of a match in a long line with the column at
+// which they begin, and where in the line they end.
+func around(line string, at []int, column int) (shown string, end int) {
 	head := lastRunes(line[:at[0]], matchContext)
 	match := firstRunes(line[at[0]:at[1]], storedLineChars)
-	tail := firstRunes(line[at[1]:], matchContext)
-	column := utf8.RuneCountInString(line[:at[0]]) - utf8.RuneCountInString(head) + 1
-	return fmt.Sprintf("[column %d] %s%s%s", column, head, match, tail)
+	tail := ""
+	if end = at[0] + len(match); end == at[1] {
+		tail = firstRunes(line[end:], matchContext)
+	}
+	return fmt.Sprintf("[column %d] %s%s%s", column-utf8.RuneCountInString(head), head, match, tail), end + len(tail)
 }

@@ -1,0 +1,136 @@
+package mcphost
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxShape bounds the words about the shape of a JSON text, in bytes, and
+	// shapeDepth and shapeKeys what is looked at.
+	maxShape   = 600
+	shapeDepth = 4
+	shapeKeys  = 20
+	// maxIndentDepth bounds the nesting of what is indented: the spaces would
+	// outweigh the text.
+	maxIndentDepth = 40
+)
+
+// shapeOf says in words what a JSON text holds, for somebody who wants to search
+// it: {"total": number, "items": [1204 of {"id": number, "name": string}]}.
+func shapeOf(text string) string {
+	var b strings.Builder
+	writeShape(&b, json.RawMessage(text), shapeDepth)
+	s := b.String()
+	if len(s) > maxShape {
+		s = clipBytes(s, maxShape) + "…"
+	}
+	return s
+}
+
+func writeShape(b *strings.Builder, raw json.RawMessage, depth int) {
+	if b.Len() > maxShape {
+		return
+	}
+	i := skipSpace(raw, 0)
+	if i >= len(raw) {
+		return
+	}
+	switch raw[i] {
+	case '{':
+		writeObjectShape(b, raw, depth)
+	case '[':
+		n := 0
+		var head json.RawMessage
+		eachElement(raw, func(v json.RawMessage) {
+			if n++; n == 1 {
+				head = v
+			}
+		})
+		switch {
+		case n == 0:
+			b.WriteString("[]")
+		case depth == 0:
+			fmt.Fprintf(b, "[%d of …]", n)
+		default:
+			fmt.Fprintf(b, "[%d of ", n)
+			writeShape(b, head, depth-1)
+			b.WriteByte(']')
+		}
+	case '"':
+		b.WriteString("string")
+	case 't', 'f':
+		b.WriteString("boolean")
+	case 'n':
+		b.WriteString("null")
+	default:
+		b.WriteString("number")
+	}
+}
+
+func writeObjectShape(b *strings.Builder, raw json.RawMessage, depth int) {
+	if depth == 0 {
+		b.WriteString("{…}")
+		return
+	}
+	b.WriteByte('{')
+	n := 0
+	eachMember(raw, func(key string, v json.RawMessage) {
+		n++
+		if n > shapeKeys || b.Len() > maxShape {
+			return
+		}
+		if n > 1 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(b, "%q: ", clip(key, 60))
+		writeShape(b, v, depth-1)
+	})
+	if n > shapeKeys {
+		fmt.Fprintf(b, ", … %d more", n-shapeKeys)
+	}
+	b.WriteByte('}')
+}
+
+// readableJSON lays a JSON text that stands in a line or two out in lines, so
+// that it can be read and searched by lines. All else comes back as it is.
+func readableJSON(text string) string {
+	if strings.Count(text, "\n") > 1 || nestedDeeper(text, maxIndentDepth) {
+		return text
+	}
+	var b bytes.Buffer
+	b.Grow(len(text) + len(text)/2)
+	if json.Indent(&b, []byte(strings.TrimSpace(text)), "", " ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+// nestedDeeper reports whether the brackets of a JSON text go deeper than a limit.
+func nestedDeeper(text string, limit int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// isContainer reports whether a text is a JSON object or array.
+func isContainer(text string) bool {
+	t := strings.TrimLeft(text, " \t\r\n")
+	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(text))
+}

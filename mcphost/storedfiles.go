@@ -1,0 +1,189 @@
+package mcphost
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+)
+
+// DefaultStoreBytes is how much a [ResultStore] keeps unless it is told otherwise.
+const DefaultStoreBytes = 1 << 30
+
+// A ResultStore keeps, in files, what is too large for a model, or nothing that
+// a model reads: whole results and binary content. Its folder is made with the
+// first file; files are readable for their owner only (0600, the folder 0700).
+// It is safe for concurrent use.
+type ResultStore struct {
+	limit int64
+	own   bool // the folder is removed with Close
+
+	mu     sync.Mutex // guards the rest
+	dir    string
+	root   *os.Root // nil until the first file
+	used   int64
+	closed bool
+}
+
+// NewResultStore makes a store in a folder, which is made when the first file
+// is. An empty dir means a new folder among the system's temporary files, which
+// Close removes; files in a folder of the caller's stay. limit is how many bytes
+// are kept in all; zero means [DefaultStoreBytes]. The caller closes the store.
+func NewResultStore(dir string, limit int64) *ResultStore {
+	if limit <= 0 {
+		limit = DefaultStoreBytes
+	}
+	return &ResultStore{dir: dir, own: dir == "", limit: limit}
+}
+
+// errStoreClosed reports a store that is closed.
+var errStoreClosed = errors.New("the store of results is closed")
+
+// open makes the folder. The lock is held.
+func (s *ResultStore) open() error {
+	if s.closed {
+		return errStoreClosed
+	}
+	if s.root != nil {
+		return nil
+	}
+	dir, err := s.dir, error(nil)
+	if s.own {
+		dir, err = os.MkdirTemp("", "tenon-results-")
+	} else if err = os.MkdirAll(dir, 0o700); err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	s.dir, s.root = dir, root
+	return nil
+}
+
+// StoreText keeps the text of a tool's result and returns the path of its file.
+func (s *ResultStore) StoreText(server, tool, text string) (path string, err error) {
+	return s.keep("mcp-"+toolname.Normalize(server)+"-"+toolname.Normalize(tool), ".txt", []byte(text))
+}
+
+// Save keeps binary content and returns the path of its file. It is made for
+// [ContentOptions].Save.
+func (s *ResultStore) Save(name, mimeType string, data []byte) (path string, err error) {
+	return s.keep(toolname.Normalize(name), extensionOf(mimeType), data)
+}
+
+// keep writes a file. What cannot be written whole is not left behind.
+func (s *ResultStore) keep(name, ext string, data []byte) (path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return "", err
+	}
+	if int64(len(data)) > s.limit-s.used {
+		return "", fmt.Errorf("the store of results is full: it keeps %d bytes", s.limit)
+	}
+	f, err := os.CreateTemp(s.dir, clipBytes(name, 100)+"-*"+ext) // with mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	s.used += int64(len(data))
+	return f.Name(), nil
+}
+
+// Read returns a part of a stored text: see [ReadStored]. path is what
+// StoreText or Save returned, or the name of the file alone; nothing outside of
+// the store's folder can be read. The error is made to be read by a model.
+func (s *ResultStore) Read(path string, q StoredQuery) (string, error) {
+	text, err := s.text(path)
+	if err != nil {
+		return "", err
+	}
+	return ReadStored(text, q)
+}
+
+func (s *ResultStore) text(path string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return "", errStoreClosed
+	}
+	dir, name := filepath.Split(path)
+	if s.root == nil || dir != "" && filepath.Clean(dir) != s.dir {
+		return "", fmt.Errorf("%s is no stored result", clip(path, 300))
+	}
+	f, err := s.root.Open(name) // never outside of the folder, whatever links there are
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("there is no stored result %s", clip(path, 300))
+		}
+		return "", fmt.Errorf("the stored result %s cannot be read", clip(path, 300))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, s.limit+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the stored result %s cannot be read", clip(path, 300))
+	case int64(len(data)) > s.limit:
+		return "", fmt.Errorf("the stored result %s has grown since it was stored", clip(path, 300))
+	case !utf8.Valid(data):
+		return "", fmt.Errorf("%s is binary (%d bytes): it cannot be read as text", clip(path, 300), len(data))
+	}
+	return string(data), nil
+}
+
+// Close ends the store, and removes its files if their folder is its own. It may
+// be called more than once.
+func (s *ResultStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.root == nil {
+		return nil
+	}
+	err := s.root.Close()
+	if s.own {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return err
+}
+
+// extensions are those of the types that tools return most: what the system
+// calls them differs from machine to machine.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "audio/mp4": ".m4a", "video/mp4": ".mp4",
+	"application/pdf": ".pdf", "application/json": ".json", "application/zip": ".zip", "application/gzip": ".gz",
+	"text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "text/markdown": ".md",
+}
+
+func extensionOf(mimeType string) string {
+	kind, _, err := mime.ParseMediaType(mimeType)
+	if err != nil {
+		kind = strings.ToLower(strings.TrimSpace(mimeType))
+	}
+	if ext := extensions[kind]; ext != "" {
+		return ext
+	}
+	return ".bin"
+}
