@@ -69,6 +69,10 @@ type Options struct {
 	// [DefaultMaxToolConcurrency]; it must not be negative. Only tools that are read-only, or declare
 	// that they can, run together with others.
 	MaxToolConcurrency int
+	// ToolSearch says whether the model finds its tools by searching. Empty leaves it to
+	// ENABLE_TOOL_SEARCH, and without that it does. Naming the tool ToolSearch in DisallowedTools
+	// switches it off as well.
+	ToolSearch ToolSearch
 	// Hooks are functions called at fixed points of a run. Nil means none.
 	Hooks *Hooks
 
@@ -223,6 +227,9 @@ func (o *Options) checkTools() error {
 		if o.MCPServers[name] == nil {
 			return &OptionError{fmt.Sprintf("MCPServers[%q]", name), "is nil", "set mcphost.Stdio, mcphost.HTTP, mcphost.SSE or mcphost.InProcess"}
 		}
+	}
+	if err := o.ToolSearch.check(); err != nil {
+		return err
 	}
 	return o.Hooks.check()
 }

@@ -27,15 +27,15 @@ const (
 // A conn is one configured server: the goroutine that owns its connection, and
 // the record that status, tools and calls read.
 type conn struct {
-	name   string
-	cfg    ServerConfig
-	dialer *dialer
-	log    *slog.Logger
-	remote bool // HTTP or SSE
-	cache  *toolCache
-	notify func(Event)
-	touch  func()       // the catalogue must be built anew; c.mu may be held
-	stale  *atomic.Bool // the host's: its catalogue must be built anew
+	name    string
+	cfg     ServerConfig
+	dialer  *dialer
+	log     *slog.Logger
+	remote  bool // HTTP or SSE
+	cache   *toolCache
+	notify  func(Event)
+	touch   func()         // the catalogue must be built anew; c.mu may be held
+	revised *atomic.Uint64 // the host's count of changes
 
 	quit   chan struct{} // closed by close
 	wg     sync.WaitGroup
@@ -94,8 +94,8 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		log:     h.opts.Logger.With("server", name),
 		remote:  cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
 		notify:  h.publish,
-		touch:   func() { h.stale.Store(true) },
-		stale:   &h.stale,
+		touch:   func() { h.revision.Add(1) },
+		revised: &h.revision,
 		cmds:    make(chan command),
 		use:     make(chan struct{}, 1),
 		relist:  make(chan struct{}, 1),
@@ -187,10 +187,10 @@ func (c *conn) command(ctx context.Context, ev event) error {
 	}
 }
 
-// broadcast wakes those who wait for a change. c.mu is held. The catalogue is stale before they
+// broadcast wakes those who wait for a change. c.mu is held. The host's revision has grown before they
 // wake: they may look into it at once.
 func (c *conn) broadcast() {
-	c.stale.Store(true)
+	c.revised.Add(1)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

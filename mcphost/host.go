@@ -19,8 +19,9 @@ var errNotStarted = errors.New("mcphost: the host was not started")
 type Host struct {
 	opts   Options
 	client *http.Client
-	cache  *toolCache  // nil when it is off
-	stale  atomic.Bool // the catalogue must be built anew
+	cache  *toolCache // nil when it is off
+	// revision counts the changes: see Revision.
+	revision atomic.Uint64
 
 	done  chan struct{}  // closed by Close
 	wg    sync.WaitGroup // of watchers
@@ -31,6 +32,7 @@ type Host struct {
 	closed   bool
 	conns    map[string]*conn
 	catalog  *catalog
+	built    uint64 // the revision that catalog was built from
 	watchers map[*watcher]struct{}
 }
 
@@ -141,6 +143,10 @@ func sortedConns(m map[string]*conn) []*conn {
 // server whose lost connection is being made again keeps its tools meanwhile.
 func (h *Host) Tools() []Tool { return slices.Clone(h.current().tools) }
 
+// Revision grows with every change of what [Host.Tools] and [Host.Status] say, and of the lists of
+// resources and prompts: while it is the same, so are they. It is cheap to ask.
+func (h *Host) Revision() uint64 { return h.revision.Load() }
+
 // Tool returns the tool with a full name.
 func (h *Host) Tool(full string) (Tool, bool) {
 	if t := h.current().byFull[full]; t != nil {
@@ -153,9 +159,11 @@ func (h *Host) Tool(full string) (Tool, bool) {
 func (h *Host) current() *catalog {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.stale.Swap(false) {
+	now := h.revision.Load()
+	if now == h.built {
 		return h.catalog
 	}
+	h.built = now
 	servers := make([]listedServer, 0, len(h.conns))
 	for name, c := range h.conns {
 		c.mu.Lock()
@@ -263,7 +271,7 @@ func (h *Host) swap(want map[string]ServerConfig) (p plan, old, fresh []*conn, e
 		h.conns[name] = c
 		fresh = append(fresh, c)
 	}
-	h.stale.Store(true)
+	h.revision.Add(1)
 	return p, old, fresh, nil
 }
 
@@ -284,7 +292,7 @@ func (h *Host) Close() error {
 		close(h.done)
 	}
 	conns := sortedConns(h.conns)
-	h.stale.Store(true)
+	h.revision.Add(1)
 	h.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range conns {

@@ -22,6 +22,7 @@ func (h *Host) handlersFor(name string, c *conn) handlers {
 			ev := Event{Server: name, Status: StatusConnected, Time: time.Now()}
 			ev.Resources = method == mcpserver.MethodResourceListChanged
 			ev.Prompts = method == mcpserver.MethodPromptListChanged
+			h.revision.Add(1)
 			h.publish(ev)
 		},
 		resourceUpdated: func(uri string) {

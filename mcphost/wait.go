@@ -38,6 +38,9 @@ type WaitInput struct {
 	// ToolSearchOff reports that tools are not deferred, because the model lacks
 	// tool search or ToolSearch is excluded. ENABLE_TOOL_SEARCH has its say beside it.
 	ToolSearchOff bool
+	// ToolSearchSet reports that the caller has decided about tool search: ENABLE_TOOL_SEARCH is
+	// not looked at then.
+	ToolSearchSet bool
 	// BaseURL is that of the model's API; empty means ANTHROPIC_BASE_URL.
 	BaseURL string
 }
@@ -145,6 +148,9 @@ func (o *Options) waitRules(in WaitInput) waitRules {
 	}
 	search, set := o.lookupEnv("ENABLE_TOOL_SEARCH")
 	set = set && search != ""
+	if in.ToolSearchSet {
+		search, set = "", true
+	}
 	r.searchOff = in.ToolSearchOff || searchIsOff(search)
 	base := in.BaseURL
 	if base == "" {

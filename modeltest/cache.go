@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"hash"
@@ -86,9 +87,7 @@ func inReach(prefixes []prefix, i int) bool {
 func prefixesOf(r *Request) []prefix {
 	b := prefixBuilder{hash: sha256.New()}
 	b.add(r.fields["model"])
-	for _, t := range r.Tools {
-		b.block(t.Raw)
-	}
+	b.tools(r)
 	b.add(r.fields["tool_choice"])
 	for _, s := range r.System {
 		b.content(s)
@@ -107,10 +106,29 @@ func prefixesOf(r *Request) []prefix {
 }
 
 type prefixBuilder struct {
-	hash   hash.Hash
-	bytes  int
-	marked bool
-	list   []prefix
+	hash     hash.Hash
+	bytes    int
+	marked   bool
+	list     []prefix
+	deferred map[string]json.RawMessage // definitions by name, read where they are referred to
+}
+
+// tools adds the definitions that the model reads from the start. Those that are withheld are no part
+// of the prompt's beginning; that there are some is.
+func (b *prefixBuilder) tools(r *Request) {
+	for _, t := range r.Tools {
+		if !t.DeferLoading {
+			b.block(t.Raw)
+			continue
+		}
+		if b.deferred == nil {
+			b.deferred = map[string]json.RawMessage{}
+		}
+		b.deferred[t.Name] = t.Raw
+	}
+	if b.deferred != nil {
+		b.add([]byte("defer_loading"))
+	}
 }
 
 func (b *prefixBuilder) add(data []byte) {
@@ -133,9 +151,31 @@ func (b *prefixBuilder) content(c Content) {
 func (b *prefixBuilder) block(raw json.RawMessage) {
 	b.marked = false
 	b.value(raw)
+	b.expand(raw)
 	p := prefix{bytes: b.bytes, marked: b.marked}
 	b.hash.Sum(p.sum[:0])
 	b.list = append(b.list, p)
+}
+
+// expand adds the definitions that a tool result refers to.
+func (b *prefixBuilder) expand(raw json.RawMessage) {
+	if b.deferred == nil || !bytes.Contains(raw, []byte(`"tool_reference"`)) {
+		return
+	}
+	var result struct {
+		Content []struct {
+			Type string `json:"type"`
+			Name string `json:"tool_name"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(raw, &result) != nil {
+		return // a content that is no list
+	}
+	for _, c := range result.Content {
+		if c.Type == "tool_reference" {
+			b.add(b.deferred[c.Name])
+		}
+	}
 }
 
 func (b *prefixBuilder) value(raw json.RawMessage) {

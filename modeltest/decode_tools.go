@@ -149,6 +149,26 @@ func (d *decoder) toolChoice(p *path, v json.RawMessage, names map[string]bool) 
 	}
 }
 
+// withoutReferences is how a gateway refuses a request that withholds definitions or refers to tools;
+// nil if it does neither.
+func withoutReferences(r *Request) *problem {
+	for i, t := range r.Tools {
+		if t.DeferLoading {
+			return invalid("tools.%d.custom.defer_loading: %s", i, extraInputs)
+		}
+	}
+	for i, m := range r.Messages {
+		for j, c := range m.Content {
+			for k, inner := range c.Content {
+				if inner.Type == "tool_reference" {
+					return invalid("messages.%d.content.%d.tool_result.content.%d: Input tag 'tool_reference' found using 'type' does not match any of the expected tags", i, j, k)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // references refuses tool_reference blocks that name no tool of the request.
 func (d *decoder) references(names map[string]bool) {
 	for i, m := range d.r.Messages {

@@ -34,6 +34,9 @@ type Options struct {
 	// how many of the latest violations. If zero, all are; if negative, no
 	// requests and the latest 16 violations.
 	KeepRequests int
+	// NoToolReferences makes it a gateway that knows neither defer_loading nor tool_reference: it
+	// refuses them as what it does not know. These refusals are no violations.
+	NoToolReferences bool
 	// CountTokens is the number of a request's input tokens, of which the usage of
 	// the answer and count_tokens tell. nil: a quarter of the bytes of its body.
 	CountTokens func(*Request) int

@@ -92,6 +92,9 @@ func (m *Model) messages(ctx context.Context, res *response, req *http.Request, 
 		res.status = d.err.status
 		return res
 	}
+	if p := withoutReferences(r); p != nil && m.o.NoToolReferences {
+		return res.fail(&apiError{p.typ, p.msg}, requestID)
+	}
 	if count {
 		res.body = strconv.AppendInt([]byte(`{"input_tokens":`), int64(m.o.CountTokens(r)), 10)
 		res.body = append(res.body, '}')

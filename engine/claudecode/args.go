@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sort"
@@ -96,7 +97,15 @@ func environ(over map[string]string) []string {
 
 // childEnv is the CLI's environment.
 func childEnv(e *Options, o *agent.Options) []string {
-	env := environ(o.Env)
+	over := o.Env
+	if o.ToolSearch != "" {
+		over = maps.Clone(over)
+		if over == nil {
+			over = map[string]string{}
+		}
+		over["ENABLE_TOOL_SEARCH"] = string(o.ToolSearch)
+	}
+	env := environ(over)
 	set := func(name, value string) {
 		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
 			env = append(env, name+"="+value)

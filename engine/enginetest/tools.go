@@ -65,7 +65,8 @@ func toolRoundTrip(e *env) {
 
 // D38 D46 D104 D105
 func toolsAreOffered(e *env) {
-	o := e.toolbox(&mcpserver.Tool{Description: "Does x"}, echo)
+	load := true
+	o := e.toolbox(&mcpserver.Tool{Description: "Does x", AlwaysLoad: &load}, echo)
 	tr, _ := e.answered(e.script(modeltest.Text("x")), "x", o)
 	init := tr.init(e)
 	if !contains(init.Tools, toolX) {

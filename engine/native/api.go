@@ -24,6 +24,8 @@ type api struct {
 	client    anthropic.Client
 	keySource string
 	idle      time.Duration
+	// plain is set once the server has refused tool references.
+	plain atomic.Bool
 }
 
 // environ looks variables up in an overlay and then in the process environment.

@@ -22,6 +22,9 @@ func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) 
 	r := c.tool.request()
 	r.Hook, r.HookReason = hook, reason
 	d := t.s.permissions().Decide(r)
+	if c.tool.run != nil {
+		d = ownTools(d)
+	}
 	switch d.Behavior {
 	case permission.Allow:
 		return args, nil
@@ -146,6 +149,9 @@ func (s *session) update(updates []permission.Update) {
 
 // sourceOf says where the server of a tool was defined.
 func (s *session) sourceOf(t *tool) string {
+	if t.host == nil {
+		return "" // the engine's own
+	}
 	for _, st := range t.host.Status() {
 		if st.Name == t.Server {
 			return sourceOf(st)

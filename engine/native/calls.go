@@ -26,6 +26,18 @@ type call struct {
 type answer struct {
 	result *agent.ToolResultBlock
 	raw    json.RawMessage // the tool's own result, for the program
+	// plain stands for result where the API takes no tool references; nil if result has none.
+	plain *agent.ToolResultBlock
+	after string // what the model reads beside the results
+}
+
+// part is the answer as the model is sent it.
+func (a answer) part() part {
+	p := part{raw: encode(a.result)}
+	if a.plain != nil {
+		p.plain = encode(a.plain)
+	}
+	return p
 }
 
 // The texts that answer calls which did not run to their end.
@@ -141,7 +153,8 @@ func (t *turn) await(c *call) string {
 	name := c.use.Name
 	for range 2 { // as it is now, and once its server has come up
 		h, server, pending := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
-		if tl := t.s.freshTable().byName[name]; tl != nil { // after the status: it may have come up just now
+		t.s.refreshTable()
+		if tl := t.s.table.byName[name]; tl != nil { // after the status: it may have come up just now
 			c.tool = tl
 			return ""
 		}
@@ -163,6 +176,8 @@ func (t *turn) await(c *call) string {
 			text += ": " + clip(server.Error, 500)
 		}
 		text += "</tool_use_error>"
+	} else if t.s.finder.active {
+		text = fmt.Sprintf("<tool_use_error>Error: No such tool available: %s. Look for one with %s</tool_use_error>", name, searchTool)
 	}
 	return text
 }
@@ -193,6 +208,9 @@ func (t *turn) call(c *call) answer {
 		return t.unmade(c)
 	}
 	began := time.Now()
+	if c.tool.run != nil {
+		return t.postToolUse(c, args, time.Since(began), c.tool.run(t, c, args))
+	}
 	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID})
 	var a answer
 	switch {
@@ -234,6 +252,9 @@ func (t *turn) convert(c *call, res *mcpserver.Result) answer {
 				content = append(content, &agent.TextBlock{Text: text})
 			}
 		}
+	}
+	if res.IsError && t.s.finder.unread(c.tool) {
+		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
 	}
 	if len(content) == 0 {
 		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))

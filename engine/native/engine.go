@@ -43,6 +43,10 @@ type Options struct {
 	Prices map[string]Price
 	// DisablePromptCaching sends requests without cache breakpoints, for gateways that refuse them.
 	DisablePromptCaching bool
+	// DisableToolReferences describes what a tool search has found in words, and sends the found
+	// tools like all others, for gateways that know neither tool references nor defer_loading. An
+	// engine that meets such a gateway does so by itself after its first refusal.
+	DisableToolReferences bool
 }
 
 // An Engine runs agents in this process. It is safe for concurrent use, holds no conversation, and

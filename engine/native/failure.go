@@ -102,6 +102,13 @@ func (f *failure) aboutThinking() bool {
 	return f.status == http.StatusBadRequest && strings.Contains(f.text, "thinking") && strings.Contains(f.text, "messages")
 }
 
+var referencesRefused = regexp.MustCompile(`tool_reference|defer_loading|DeferredToolPlaceholder|Unexpected item type in content`)
+
+// aboutReferences reports that the server does not know tool references, or withheld definitions.
+func (f *failure) aboutReferences() bool {
+	return (f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity) && referencesRefused.MatchString(f.text)
+}
+
 // statusOf is the status that belongs to an error type, for errors in mid-stream.
 func statusOf(typ string) int {
 	switch typ {

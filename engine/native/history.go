@@ -23,6 +23,8 @@ type entry struct {
 type part struct {
 	raw     json.RawMessage
 	thought bool // a thinking block: see thoughtPolicy
+	// plain stands for raw where the API takes no tool references; nil if raw has none.
+	plain json.RawMessage
 }
 
 // A history is the conversation as the model is sent it. It is always one that the API takes:
@@ -115,10 +117,10 @@ func (p thoughtPolicy) sends(of, to string) bool {
 }
 
 // appendTo appends the messages as a JSON array for a model.
-// With cache set, the last block of the last two entries of the user's gets a breakpoint: the newer
+// plain leaves out tool references. With cache set, the last block of the last two entries of the user's gets a breakpoint: the newer
 // one is for the next request to read, the older one is what this request reads, however many
 // blocks have come in between.
-func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, cache bool) []byte {
+func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, plain, cache bool) []byte {
 	breakpoints := 0
 	if cache {
 		breakpoints = 2
@@ -137,13 +139,13 @@ func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, cache
 		b = append(b, `{"role":"`...)
 		b = append(b, e.role...)
 		b = append(b, `","content":[`...)
-		b = e.appendTo(b, thoughts.sends(e.model, model), cache && i >= first && e.role == roleUser)
+		b = e.appendTo(b, thoughts.sends(e.model, model), plain, cache && i >= first && e.role == roleUser)
 		b = append(b, `]}`...)
 	}
 	return append(b, ']')
 }
 
-func (e entry) appendTo(b []byte, thoughts, cache bool) []byte {
+func (e entry) appendTo(b []byte, thoughts, plain, cache bool) []byte {
 	begun := false
 	for j, p := range e.parts {
 		if p.thought && !thoughts {
@@ -153,11 +155,14 @@ func (e entry) appendTo(b []byte, thoughts, cache bool) []byte {
 			b = append(b, ',')
 		}
 		begun = true
-		if cache && j == len(e.parts)-1 {
-			b = append(b, withCache(p.raw)...)
-			continue
+		raw := p.raw
+		if plain && p.plain != nil {
+			raw = p.plain
 		}
-		b = append(b, p.raw...)
+		if cache && j == len(e.parts)-1 {
+			raw = withCache(raw)
+		}
+		b = append(b, raw...)
 	}
 	return b
 }

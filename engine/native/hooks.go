@@ -221,7 +221,7 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 			t.heed(event, agent.HookOutput{AdditionalContext: o.Feedback})
 		}
 		if o.UpdatedOutput != nil {
-			a.result.Content = cleanContent(c, o.UpdatedOutput)
+			a.result.Content, a.plain = cleanContent(c, o.UpdatedOutput), nil
 		}
 	}
 	return a

@@ -50,13 +50,14 @@ func (s *session) start(problems []permission.Problem) error {
 	if own != nil {
 		wait := mcphost.WaitInput{
 			Named: s.opts.AllowedTools, PermissionPromptTool: s.opts.PermissionPromptTool,
-			ToolSearchOff: true, BaseURL: s.engine.opts.BaseURL,
+			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
 		}
 		if err := own.WaitFirstTurn(s.life, wait); err != nil {
 			return err
 		}
 	}
 	s.refreshTable()
+	s.introduce()
 	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
 		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
 	}
@@ -69,7 +70,7 @@ func (s *session) start(problems []permission.Problem) error {
 
 // refreshTable brings the table up to date with what the servers offer.
 func (s *session) refreshTable() {
-	if hosts := s.hosts(); s.table == nil || !s.table.current(hosts) {
+	if s.table == nil || !s.table.current(s.hosts(), s.permissions().Rules(permission.Deny), len(s.builtins())) {
 		s.freshTable()
 	}
 }
@@ -78,9 +79,9 @@ func (s *session) refreshTable() {
 func (s *session) freshTable() *table {
 	s.table = newTable(s.hosts(), tableOptions{
 		policy: s.permissions(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
-		extra: s.output.tools(),
-		cache: !s.engine.opts.DisablePromptCaching && s.opts.SystemPrompt == "" && s.opts.AppendSystemPrompt == "",
+		builtins: s.builtins(),
 	})
+	s.settleSearch(s.table)
 	return s.table
 }
 
@@ -91,8 +92,9 @@ type turn struct {
 	cancel  context.CancelCauseFunc
 	began   time.Time
 	apiTime time.Duration
-	start   mark // the history before the turn
-	asked   int  // how often the model was asked
+	start   mark  // the history before the turn
+	told    *told // what the model knew of the servers then
+	asked   int   // how often the model was asked
 	usage   agent.Usage
 	last    *response // the latest whole response
 	uuids   []string
@@ -128,7 +130,7 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	defer s.setInterrupt(nil)
 	s.refreshTable()
 	s.emit(s.initMessage())
-	t.start = s.history.mark()
+	t.start, t.told = s.history.mark(), s.finder.told
 	if why := t.accept(in); why != "" {
 		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped, why)
 	}
@@ -185,6 +187,8 @@ func (t *turn) step() *agent.Result {
 	if r := t.overBudget(); r != nil {
 		return r
 	}
+	t.s.refreshTable()
+	t.s.announce()
 	resp, f := t.request()
 	switch {
 	case t.ctx.Err() != nil:
@@ -231,7 +235,7 @@ func (t *turn) take(resp *response) []*call {
 		ids = append(ids, c.use.ID)
 	}
 	t.s.history.addAssistant(t.s.model, parts, ids)
-	t.s.accepted = t.s.history.mark()
+	t.s.keep()
 	return calls
 }
 
@@ -247,7 +251,12 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 	answers := t.runCalls(calls, t.report)
 	var parts []part
 	for _, a := range answers {
-		parts = append(parts, part{raw: encode(a.result)})
+		parts = append(parts, a.part())
+	}
+	for _, a := range answers { // results come first in a message
+		if a.after != "" {
+			parts = append(parts, textPart(a.after))
+		}
 	}
 	t.s.history.addUser(parts...)
 	if t.ctx.Err() != nil {
@@ -346,7 +355,7 @@ func (t *turn) finished(resp *response) *agent.Result {
 // refused is the result of a turn whose answer the model refused. The API wants what led to it taken
 // out of the conversation, or it goes on refusing.
 func (t *turn) refused(resp *response) *agent.Result {
-	t.s.history.rewind(t.start)
+	t.s.rewind(t.start, t.told)
 	t.s.accepted = t.start
 	var details struct {
 		Category    string `json:"category"`
@@ -388,7 +397,7 @@ func (t *turn) failed(f *failure) *agent.Result {
 // dropRefused takes out of the conversation what the API has not accepted yet.
 func (t *turn) dropRefused(f *failure) {
 	h := &t.s.history
-	h.rewind(t.s.accepted)
+	t.s.rewind(t.s.accepted, t.s.finder.kept)
 	n := len(h.entries)
 	if n == 0 || len(h.entries[n-1].calls) == 0 {
 		return
@@ -419,7 +428,7 @@ func (t *turn) aborted(resp *response, reason string) *agent.Result {
 	}
 	if resp != nil && resp.id != "" {
 		t.keepPartial(resp)
-		t.s.accepted = t.s.history.mark()
+		t.s.keep()
 	}
 	t.orphans = append(t.orphans, resp.calls()...)
 	t.answerOrphans(textInterrupted)

@@ -39,6 +39,11 @@ func (t *turn) request() (*response, *failure) {
 		t.supersedes = append(t.supersedes, t.heard...)
 		t.orphans = append(t.orphans, resp.calls()...)
 		f := classify(err)
+		if f.aboutReferences() && s.finder.active && !s.plainly() {
+			s.api.plain.Store(true)
+			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", clip(f.text, 300))
+			continue
+		}
 		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
 			quarantines++
 			continue
@@ -111,11 +116,12 @@ func (n nullInt) MarshalJSON() ([]byte, error) {
 // quarantine takes the tool that a refused request names out of this and all later requests.
 func (t *turn) quarantine(f *failure) bool {
 	s := t.s
-	if f.tool >= len(s.table.tools) {
+	if s.offer == nil || f.tool >= len(s.offer.sent) || s.offer.sent[f.tool] == nil {
 		return false
 	}
-	tl := s.table.tools[f.tool]
+	tl := s.offer.sent[f.tool]
 	s.quarantined[tl.FullName] = "the API refused it: " + clip(f.text, 300)
+	s.finder.refused(tl.model.Name)
 	s.freshTable()
 	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, clip(f.text, 300))
 	return true
@@ -147,10 +153,11 @@ func (s *session) fallBack() bool {
 // request is what the next request has beside the conversation.
 func (s *session) request() *request {
 	r := &request{
-		model: s.model, maxTokens: s.opts.MaxTokens, tools: s.table.json,
+		model: s.model, maxTokens: s.opts.MaxTokens, plain: s.plainly(),
 		noCache: s.engine.opts.DisablePromptCaching, thoughts: s.thoughts,
 	}
-	r.system = systemBlocks(!r.noCache, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)
+	r.system = systemBlocks(!r.noCache, append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)
+	r.tools = s.tools(r.plain, !r.noCache && r.system == nil).json
 	if r.maxTokens == 0 {
 		r.maxTokens = maxTokensFor(s.model)
 	}

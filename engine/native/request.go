@@ -15,6 +15,7 @@ type request struct {
 	output    json.RawMessage // output_config; nil for none
 	thoughts  thoughtPolicy
 	noCache   bool
+	plain     bool // no tool references
 }
 
 // body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
@@ -36,7 +37,7 @@ func (r *request) body(h *history) []byte {
 		}
 	}
 	b = append(b, `,"messages":`...)
-	b = h.appendTo(b, r.model, r.thoughts, !r.noCache)
+	b = h.appendTo(b, r.model, r.thoughts, r.plain, !r.noCache)
 	return append(b, '}')
 }
 

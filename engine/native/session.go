@@ -50,6 +50,9 @@ type session struct {
 	history     history
 	accepted    mark // what of the history the API has taken
 	table       *table
+	finder      finder
+	offer       *offer   // the tools of the latest request
+	system      []string // what the system prompt has beside the program's own
 	quarantined map[string]string
 	totals      map[string]agent.ModelUsage
 	cost        float64
@@ -80,6 +83,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
+		finder: newFinder(o, environ(o.Env)),
 	}
 	if o.Dir == "" {
 		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say

@@ -59,7 +59,7 @@ func (o *structured) tools() []apiTool {
 	if o == nil {
 		return nil
 	}
-	return []apiTool{{o.model.Name, o.model.Description, o.model.InputSchema}}
+	return []apiTool{{Name: o.model.Name, Description: o.model.Description, InputSchema: o.model.InputSchema}}
 }
 
 // is reports whether a call is the structured answer.

@@ -15,11 +15,13 @@ import (
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
-// A tool is a tool that the model can call.
+// A tool is a tool that the model can call: one of a server, or one of the engine's own.
 type tool struct {
 	mcphost.Tool
-	host  *mcphost.Host
+	host  *mcphost.Host // nil for the engine's own
 	model toolschema.Model
+	// run answers a call of one of the engine's own tools; nil for those of servers.
+	run func(t *turn, c *call, args json.RawMessage) answer
 }
 
 // request is a call of the tool as the permission rules see it.
@@ -38,14 +40,16 @@ func (t *tool) parallel() bool {
 	return t.ReadOnly
 }
 
-// A table is what the model can call at one moment. It is immutable.
+// A table is what the model can call at one moment. It is immutable, save for what it knows to be up to date.
 type table struct {
 	source   [][]mcphost.Tool // what it was made from, host by host
+	revision []uint64         // of the hosts then, or later without a difference
 	tools    []*tool          // in the order of the request
 	byName   map[string]*tool // by the name that the model uses
 	prompt   *tool            // the permission prompt tool, which the model does not see
 	problems []agent.MCPServerError
-	json     json.RawMessage // the request's tools; nil if there are none
+	builtins int      // what of the engine's own it was made with: see session.builtins
+	denied   []string // the rules that it was made with
 }
 
 // names are the names of the tools, in the order of the request.
@@ -62,8 +66,7 @@ type tableOptions struct {
 	policy      *permission.Policy
 	promptTool  string
 	quarantined map[string]string // full name -> why
-	cache       bool              // a cache breakpoint after the last tool
-	extra       []apiTool         // tools of the engine's own
+	builtins    []*tool           // tools of the engine's own
 }
 
 // An apiTool is a tool in the form of the request.
@@ -71,6 +74,8 @@ type apiTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	// DeferLoading keeps the definition from the model until a tool reference names it.
+	DeferLoading bool `json:"defer_loading,omitempty"`
 }
 
 // newTable makes the table of what the hosts offer now. The hosts come in the order of precedence:
@@ -78,32 +83,26 @@ type apiTool struct {
 func newTable(hosts []*mcphost.Host, o tableOptions) *table {
 	t := &table{byName: map[string]*tool{}}
 	for _, h := range hosts {
+		t.revision = append(t.revision, h.Revision()) // before the tools: it may be too old, and not too new
 		offered := h.Tools()
 		t.source = append(t.source, offered)
 		for _, mt := range offered {
 			t.add(&tool{Tool: mt, host: h}, o)
 		}
 	}
+	for _, b := range o.builtins {
+		t.add(b, o)
+	}
+	t.builtins, t.denied = len(o.builtins), o.policy.Rules(permission.Deny)
+	t.sort()
+	return t
+}
+
+// sort brings the tools into the order of the request.
+func (t *table) sort() {
 	slices.SortStableFunc(t.tools, func(a, b *tool) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.model.Name), strings.ToLower(b.model.Name)), cmp.Compare(a.model.Name, b.model.Name))
 	})
-	list := make([]apiTool, 0, len(t.tools)+len(o.extra))
-	for _, tool := range t.tools {
-		list = append(list, apiTool{tool.model.Name, tool.model.Description, tool.model.InputSchema})
-	}
-	list = append(list, o.extra...)
-	if len(list) == 0 {
-		return t
-	}
-	encoded := make([]json.RawMessage, len(list))
-	for i, tool := range list {
-		encoded[i] = encode(tool)
-	}
-	if o.cache {
-		encoded[len(encoded)-1] = withCache(encoded[len(encoded)-1])
-	}
-	t.json = encode(encoded)
-	return t
 }
 
 func (t *table) add(tl *tool, o tableOptions) {
@@ -121,6 +120,14 @@ func (t *table) add(tl *tool, o tableOptions) {
 		problem("tool %q is left out: %s", tl.Name, why)
 		return
 	}
+	if tl.run != nil {
+		if first := t.byName[tl.FullName]; first != nil {
+			problem("the engine's own tool %s is left out: its name belongs to tool %q of server %q", tl.FullName, first.Name, first.Server)
+			return
+		}
+		t.take(tl)
+		return
+	}
 	m, q := toolschema.ForModel(toolschema.Tool{
 		Server: tl.Server, Name: tl.Name, FullName: tl.FullName,
 		Description: tl.Description, InputSchema: tl.InputSchema,
@@ -134,26 +141,35 @@ func (t *table) add(tl *tool, o tableOptions) {
 		problem("tool %q is left out: its name %s belongs to tool %q of server %q", tl.Name, m.Name, first.Name, first.Server)
 		return
 	}
-	t.byName[m.Name] = tl
+	t.take(tl)
+}
+
+func (t *table) take(tl *tool) {
+	t.byName[tl.model.Name] = tl
 	t.tools = append(t.tools, tl)
 }
 
-// current reports whether the hosts still offer what the table was made from.
-func (t *table) current(hosts []*mcphost.Host) bool {
-	if len(hosts) != len(t.source) {
+// current reports whether the hosts, and the engine, still offer what the table was made from.
+func (t *table) current(hosts []*mcphost.Host, denied []string, builtins int) bool {
+	if len(hosts) != len(t.source) || builtins != t.builtins || !slices.Equal(denied, t.denied) {
 		return false
 	}
 	for i, h := range hosts {
+		now := h.Revision()
+		if now == t.revision[i] {
+			continue
+		}
 		if !slices.EqualFunc(h.Tools(), t.source[i], sameTool) {
 			return false
 		}
+		t.revision[i] = now
 	}
 	return true
 }
 
 // sameTool reports whether a host's record of a tool is the very same as before.
 func sameTool(a, b mcphost.Tool) bool {
-	return a.FullName == b.FullName && a.Description == b.Description && a.ReadOnly == b.ReadOnly &&
+	return a.FullName == b.FullName && a.Description == b.Description && a.ReadOnly == b.ReadOnly && a.AlwaysLoad == b.AlwaysLoad &&
 		len(a.InputSchema) == len(b.InputSchema) && (len(a.InputSchema) == 0 || &a.InputSchema[0] == &b.InputSchema[0])
 }
 

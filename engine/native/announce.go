@@ -1,0 +1,148 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolsearch"
+)
+
+const (
+	// maxNames bounds the names of withheld tools in the system prompt, and in each later announcement.
+	maxNames = toolsearch.DefaultSummary
+	// maxGone bounds the names of tools that went, in one announcement.
+	maxGone = 1 << 10
+)
+
+// told is what the model knows of, from the system prompt and from announcements since. Each is
+// immutable.
+type told struct {
+	tools        map[string]bool // withheld tools, by name
+	instructions map[string]bool // servers
+	pending      string          // servers that were connecting
+	// As of when: nothing has changed since if they are the same.
+	table    *table
+	revision uint64
+}
+
+// revision grows when anything about the servers changes.
+func (s *session) revision() uint64 {
+	n := uint64(0)
+	for _, h := range s.hosts() {
+		n += h.Revision()
+	}
+	return n
+}
+
+// rewind forgets what the conversation has had since m, when the model knew of what told says.
+func (s *session) rewind(m mark, told *told) {
+	s.history.rewind(m)
+	s.finder.told = told
+}
+
+// keep notes that the API has taken the conversation as it is.
+func (s *session) keep() {
+	s.accepted = s.history.mark()
+	s.finder.kept = s.finder.told
+}
+
+// introduce makes the parts of the system prompt that tell of the servers. They are made once, before
+// the first turn: what changes later is announced in the conversation, so that the prompt before it
+// stays the same.
+func (s *session) introduce() {
+	now := &told{tools: map[string]bool{}, instructions: map[string]bool{}}
+	status := s.serverStatus()
+	if text := instructions(status, s.permissions(), func(server string) bool { return false }, now.instructions); text != "" {
+		s.system = append(s.system, text)
+	}
+	if withheld := s.withheld(); len(withheld) > 0 {
+		for _, t := range withheld {
+			now.tools[t.FullName] = true
+		}
+		s.system = append(s.system, namesIntro+toolsearch.Summary(withheld, maxNames))
+	}
+	s.finder.told, s.finder.kept = now, now
+}
+
+const namesIntro = "# Tools that have to be loaded\n\nBeside the tools that you have been given there are these. " +
+	"Load what you need with " + searchTool + " before you call it; where only servers and numbers are listed, search for what you need.\n\n"
+
+// withheld are the tools whose definitions the model does not have from the start.
+func (s *session) withheld() []toolsearch.Tool {
+	if !s.finder.active {
+		return nil
+	}
+	var tools []toolsearch.Tool
+	for _, tl := range s.table.tools {
+		if tl.deferrable() {
+			tools = append(tools, toolsearch.Tool{FullName: tl.model.Name, Server: tl.Server, Name: tl.Name})
+		}
+	}
+	return tools
+}
+
+// announce tells the model what has changed about the servers since it was last told. It is called
+// before each request; a conversation that does not end with the user's words has to wait.
+func (s *session) announce() {
+	f, h := &s.finder, &s.history
+	revision := s.revision()
+	if n := len(h.entries); n == 0 || h.entries[n-1].role != roleUser || f.told.table == s.table && f.told.revision == revision {
+		return
+	}
+	now := &told{tools: map[string]bool{}, instructions: map[string]bool{}, table: s.table, revision: revision}
+	var parts []string
+	withheld := s.withheld()
+	var fresh []toolsearch.Tool
+	for _, t := range withheld {
+		now.tools[t.FullName] = true
+		if !f.told.tools[t.FullName] {
+			fresh = append(fresh, t)
+		}
+	}
+	if len(fresh) > 0 {
+		parts = append(parts, fmt.Sprintf("%d more tools can be loaded with %s now:\n%s", len(fresh), searchTool, toolsearch.Summary(fresh, maxNames)))
+	}
+	if gone := missing(f.told.tools, now.tools); len(gone) > 0 && f.active {
+		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), clip(strings.Join(gone, ", "), maxGone)))
+	}
+	for server := range f.told.instructions {
+		now.instructions[server] = true
+	}
+	if text := instructions(s.serverStatus(), s.permissions(), func(server string) bool { return f.told.instructions[server] }, now.instructions); text != "" {
+		parts = append(parts, text)
+	}
+	if now.pending = s.pendingText(); now.pending != "" && now.pending != f.told.pending {
+		parts = append(parts, now.pending)
+	}
+	if len(parts) > 0 {
+		h.addUser(textPart("<system-reminder>\n" + strings.Join(parts, "\n\n") + "\n</system-reminder>"))
+	}
+	f.told = now
+}
+
+// pendingText tells of servers that are still connecting; empty when there are none, or no search.
+func (s *session) pendingText() string {
+	names := s.connecting()
+	if len(names) == 0 || !s.finder.active {
+		return ""
+	}
+	return fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
+		clip(strings.Join(names, ", "), maxGone), searchTool)
+}
+
+// missing are the names that were there and are no longer, sorted.
+func missing(before, now map[string]bool) []string {
+	var gone []string
+	for name := range before {
+		if !now[name] {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// connected reports whether a server can be used now.
+func connected(st mcphost.ServerStatus) bool { return st.Status == mcphost.StatusConnected }

@@ -1,0 +1,59 @@
+package native
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+const (
+	// maxInstructions bounds what one server can tell the model, in characters, maxAllInstructions
+	// what all of them can, in bytes.
+	maxInstructions    = 4096
+	maxAllInstructions = 32 << 10
+)
+
+// instructions are the servers' instructions as the model reads them, of those that are connected and
+// that it has not been told yet; given notes the servers. Empty when there are none.
+func instructions(status []mcphost.ServerStatus, policy *permission.Policy, known func(server string) bool, given map[string]bool) string {
+	const head = "# MCP Server Instructions\n\nWhat these MCP servers say about the use of their tools and resources:"
+	var b strings.Builder
+	var left []string
+	for _, st := range status {
+		text := strings.TrimSpace(strings.ToValidUTF8(st.Instructions, "\uFFFD"))
+		if st.Status != mcphost.StatusConnected || text == "" || known(st.Name) || forbidden(policy, st.Name) {
+			continue
+		}
+		given[st.Name] = true
+		if n := utf8.RuneCountInString(text); n > maxInstructions {
+			text = text[:skip(text, maxInstructions)] + "… [truncated]"
+		}
+		section := fmt.Sprintf("\n\n## %s\n%s", oneLine(st.Name), text)
+		if b.Len()+len(section) > maxAllInstructions {
+			left = append(left, oneLine(st.Name))
+			continue
+		}
+		b.WriteString(section)
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(&b, "\n\n[%d more servers have instructions for which there is no room: %s]", len(left), clip(strings.Join(left, ", "), maxGone))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return head + b.String()
+}
+
+// forbidden reports whether a rule denies everything of a server: then the model hears nothing of it.
+func forbidden(policy *permission.Policy, server string) bool {
+	return policy.Hidden(permission.Request{Tool: toolname.Server(server) + toolname.Separator, Server: server})
+}
+
+// oneLine is a name of somebody else's in one short line.
+func oneLine(name string) string {
+	return clip(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100)
+}

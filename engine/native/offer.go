@@ -1,0 +1,78 @@
+package native
+
+import (
+	"encoding/json"
+)
+
+// An offer is the tools of a request. At its beginning stand those whose definitions the model always
+// has: their bytes stay the same as long as the tools do. What a search has loaded follows in the
+// order in which it was loaded, and is kept from the prompt by the API, which reads a definition where
+// the conversation refers to it: so nothing that was cached changes when a tool is loaded.
+type offer struct {
+	json json.RawMessage // an array; nil for none
+	sent []*tool         // what stands in it, by place; nil for what is not in the table
+
+	// What it was made from.
+	table  *table
+	loaded int
+	plain  bool
+	cache  bool
+}
+
+// placeholder stands in the requests as long as no tool is loaded, so that the prompt does not change
+// with the first: the API words it differently with and without withheld tools.
+var placeholder = apiTool{
+	Name: "DeferredToolPlaceholder", Description: "Stands for tools that can be loaded with " + searchTool + ". It cannot be called.",
+	InputSchema: json.RawMessage(`{"type":"object","properties":{}}`), DeferLoading: true,
+}
+
+// plainly reports whether requests have to do without withheld definitions and tool references.
+func (s *session) plainly() bool {
+	return s.engine.opts.DisableToolReferences || s.api.plain.Load() || !knowsReferences(s.model)
+}
+
+// tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.
+func (s *session) tools(plain, cache bool) *offer {
+	o := s.offer
+	if o != nil && o.table == s.table && o.loaded == len(s.finder.loaded) && o.plain == plain && o.cache == cache {
+		return o
+	}
+	s.offer = s.makeOffer(plain, cache)
+	return s.offer
+}
+
+func (s *session) makeOffer(plain, cache bool) *offer {
+	f := &s.finder
+	o := &offer{table: s.table, loaded: len(f.loaded), plain: plain, cache: cache}
+	var list []json.RawMessage
+	add := func(def apiTool, tl *tool) {
+		list = append(list, encode(def))
+		o.sent = append(o.sent, tl)
+	}
+	for _, tl := range s.table.tools {
+		if !f.active || !tl.deferrable() {
+			add(tl.definition(), tl)
+		}
+	}
+	for _, def := range s.output.tools() {
+		add(def, nil)
+	}
+	if n := len(list); n > 0 && cache {
+		list[n-1] = withCache(list[n-1])
+	}
+	if f.active && !plain {
+		add(placeholder, nil)
+	}
+	for _, l := range f.loaded {
+		if l.tool != nil && (!f.active || !l.tool.deferrable()) {
+			continue // it is above
+		}
+		def := l.def
+		def.DeferLoading = !plain
+		add(def, l.tool)
+	}
+	if len(list) > 0 {
+		o.json = encode(list)
+	}
+	return o
+}
