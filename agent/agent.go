@@ -69,6 +69,8 @@ type Session interface {
 	SetModel(ctx context.Context, model string) error
 	// SetPermissionMode changes the mode from the next decision on.
 	SetPermissionMode(ctx context.Context, mode permission.Mode) error
+	// ContextUsage says what fills the model's context window.
+	ContextUsage(ctx context.Context) (*ContextUsage, error)
 	// MCPStatus returns the state of every server, in the order of their names.
 	MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 	// ReconnectMCPServer makes one attempt to connect a server, in any state, and returns its error.

@@ -66,6 +66,10 @@ func (s *scriptSession) SetPermissionMode(_ context.Context, m permission.Mode) 
 	return s.note("mode " + string(m))
 }
 
+func (s *scriptSession) ContextUsage(context.Context) (*ContextUsage, error) {
+	return &ContextUsage{TotalTokens: 7}, s.note("context")
+}
+
 func (s *scriptSession) MCPStatus(context.Context) ([]mcphost.ServerStatus, error) {
 	return []mcphost.ServerStatus{{Name: "a"}}, s.note("status")
 }
@@ -282,6 +286,7 @@ func TestClient(t *testing.T) {
 	ctx := t.Context()
 	status, _ := c.MCPStatus(ctx)
 	_, _ = c.SetMCPServers(ctx, nil)
+	usage, _ := c.ContextUsage(ctx)
 	for _, err := range []error{
 		c.Send(ctx, "hi"), c.SendInput(ctx, Text("ho")), c.EndInput(), c.Interrupt(ctx), c.SetModel(ctx, "m"),
 		c.SetPermissionMode(ctx, "plan"), c.ReconnectMCPServer(ctx, "a"), c.SetMCPServerEnabled(ctx, "a", true), c.Close(), c.Close(),
@@ -290,8 +295,8 @@ func TestClient(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := []string{"status", "set", "send hi", "send ho", "end", "interrupt", "model m", "mode plan", "reconnect a", "enable a"}
-	if diff := cmp.Diff(want, e.sessions[0].heard); diff != "" || len(status) != 1 {
+	want := []string{"status", "set", "context", "send hi", "send ho", "end", "interrupt", "model m", "mode plan", "reconnect a", "enable a"}
+	if diff := cmp.Diff(want, e.sessions[0].heard); diff != "" || len(status) != 1 || usage.TotalTokens != 7 {
 		t.Error(diff)
 	}
 	if err := c.SetPermissionMode(ctx, "nonsense"); err == nil {

@@ -102,6 +102,12 @@ func (c *Client) SetPermissionMode(ctx context.Context, mode permission.Mode) er
 	return c.session.SetPermissionMode(ctx, mode)
 }
 
+// ContextUsage says what fills the model's context window: the system prompt, the tools of each
+// server, the conversation. It can be asked for at any time, while a turn runs too.
+func (c *Client) ContextUsage(ctx context.Context) (*ContextUsage, error) {
+	return c.session.ContextUsage(ctx)
+}
+
 // MCPStatus returns the state of every server, in the order of their names.
 func (c *Client) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error) {
 	return c.session.MCPStatus(ctx)

@@ -36,6 +36,10 @@ func (p *perch) Send(_ context.Context, in *agent.Input) error {
 	return nil
 }
 
+func (p *perch) ContextUsage(context.Context) (*agent.ContextUsage, error) {
+	return &agent.ContextUsage{Model: "parrot-1"}, nil
+}
+
 func (p *perch) Receive(context.Context) (agent.Message, error) {
 	m, ok := <-p.said
 	if !ok {

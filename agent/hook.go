@@ -35,12 +35,21 @@ type Hooks struct {
 	// SessionStart is called before the first turn, SessionEnd when the session closes.
 	SessionStart []Hook[SessionStart, HookOutput]
 	SessionEnd   []Hook[SessionEnd, HookOutput]
+	// Notification is called when a person would be told of something: above all, before anyone is
+	// asked about a call.
+	Notification []Hook[Notification, HookOutput]
+	// PreCompact and PostCompact are called before and after the conversation is made shorter. The
+	// native engine does not do that, so that it never calls them.
+	PreCompact  []Hook[PreCompact, PreCompactOutput]
+	PostCompact []Hook[PostCompact, HookOutput]
 }
 
 // A Hook is a function for one event.
 type Hook[In, Out any] struct {
-	// Matcher is a regular expression that has to match the whole of the tool's full name; events
-	// without a tool ignore it. Empty or "*" matches every tool.
+	// Matcher is a regular expression that has to match the whole of what the event is about: the full
+	// name of a tool, the Source of a SessionStart, the Reason of a SessionEnd, the Type of a
+	// Notification, the Trigger of a PreCompact or PostCompact. Events that are about none of these
+	// ignore it. Empty or "*" matches everything.
 	Matcher string
 	// Timeout is how long the hook may take. Zero means [DefaultHookTimeout]. A hook that runs out
 	// of time has failed, and one on PreToolUse or PermissionRequest that does blocks the call.
@@ -191,6 +200,40 @@ type SessionEnd struct {
 	Reason string `json:"reason"`
 }
 
+// Notification is the input of the hooks that run when a person would be told of something.
+type Notification struct {
+	HookInput
+	Message string `json:"message"`
+	Title   string `json:"title,omitempty"`
+	// Type is "permission_prompt" when someone is asked about a call; the set is open.
+	Type string `json:"notification_type"`
+}
+
+// PreCompact is the input of the hooks that run before the conversation is made shorter.
+type PreCompact struct {
+	HookInput
+	// Trigger is "auto" when the context is full, "manual" when it was asked for.
+	Trigger string `json:"trigger"`
+	// CustomInstructions are what the summary was asked to keep.
+	CustomInstructions NullString `json:"custom_instructions"`
+}
+
+// PreCompactOutput is what they can say.
+type PreCompactOutput struct {
+	HookOutput
+	// Block keeps the conversation as it is; Reason says why.
+	Block  bool
+	Reason string
+}
+
+// PostCompact is the input of the hooks that run after the conversation was made shorter.
+type PostCompact struct {
+	HookInput
+	Trigger string `json:"trigger"`
+	// Summary is what the conversation was replaced by.
+	Summary string `json:"compact_summary"`
+}
+
 // MatchTool reports whether a hook's Matcher matches a tool's full name. A pattern that is no
 // regular expression matches nothing; Open refuses it.
 func MatchTool(matcher, tool string) bool {
@@ -219,6 +262,9 @@ func (h *Hooks) clone() *Hooks {
 		Stop:               slices.Clone(h.Stop),
 		SessionStart:       slices.Clone(h.SessionStart),
 		SessionEnd:         slices.Clone(h.SessionEnd),
+		Notification:       slices.Clone(h.Notification),
+		PreCompact:         slices.Clone(h.PreCompact),
+		PostCompact:        slices.Clone(h.PostCompact),
 	}
 }
 
@@ -237,6 +283,9 @@ func (h *Hooks) check() error {
 		checkHooks("Stop", h.Stop),
 		checkHooks("SessionStart", h.SessionStart),
 		checkHooks("SessionEnd", h.SessionEnd),
+		checkHooks("Notification", h.Notification),
+		checkHooks("PreCompact", h.PreCompact),
+		checkHooks("PostCompact", h.PostCompact),
 	} {
 		if err != nil {
 			return err

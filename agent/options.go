@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -47,8 +48,24 @@ type Options struct {
 	// "max", as far as the model knows them. Empty leaves it to the model.
 	Effort string
 
+	// Tools are tools of the program's own, without a server around them. Their full names are
+	// mcp__tools__NAME; see [ToolsServer]. One that cannot be registered is left out and listed in
+	// [SystemInit.MCPServerErrors]; the others stay.
+	Tools []mcpserver.Definition
 	// MCPServers are the session's servers by the key that names their tools: mcp__KEY__TOOL.
 	MCPServers map[string]mcphost.ServerConfig
+	// SettingSources are the machine's configuration files that are read: servers from .mcp.json and
+	// ~/.claude.json, and permissions, hooks and environment from Claude Code's settings files. Nil
+	// means all of them; an empty slice means none, which is right for a service. What Options says
+	// itself wins over them.
+	SettingSources []SettingSource
+	// Settings is one more settings file, laid over those of SettingSources: a path, or its JSON. Empty means none.
+	Settings string
+	// StrictMCPConfig uses no servers but those of MCPServers, Tools and Host: the SettingSources
+	// give permissions, hooks and environment only.
+	StrictMCPConfig bool
+	// AdditionalDirectories are directories beside Dir that servers are told about as roots. A relative one is below Dir.
+	AdditionalDirectories []string
 	// Host adds the servers of a host that was started beforehand. Any number of runs may share it;
 	// it is not closed. Its servers are not waited for. Where a tool's name is in both, MCPServers wins.
 	Host *mcphost.Host
@@ -58,7 +75,8 @@ type Options struct {
 	DisallowedTools []string
 	// AskTools are rules for tools that are asked about whatever AllowedTools says.
 	AskTools []string
-	// PermissionMode is the stance towards calls that no rule settles. Empty means permission.ModeDefault.
+	// PermissionMode is the stance towards calls that no rule settles. Empty means that of the settings
+	// files, else permission.ModeDefault.
 	PermissionMode permission.Mode
 	// CanUseTool is asked about calls that nothing else settles. Nil means that they are denied.
 	CanUseTool CanUseToolFunc
@@ -82,8 +100,8 @@ type Options struct {
 	// IncludePartialMessages adds a *StreamEvent for each event of the model's stream.
 	IncludePartialMessages bool
 
-	// Env is laid over the process environment for this run alone: ANTHROPIC_API_KEY,
-	// MCP_TIMEOUT and so on. It does not reach the servers' processes.
+	// Env is laid over the process environment and that of the settings files for this run alone:
+	// ANTHROPIC_API_KEY, MCP_TIMEOUT and so on. It does not reach the servers' processes.
 	Env map[string]string
 	// Dir is the session's directory. Empty means the process's.
 	Dir string
@@ -98,6 +116,22 @@ type Options struct {
 	// ConfigProblems are configuration entries that were left out before; they are shown in [SystemInit.MCPServerErrors].
 	ConfigProblems []MCPServerError
 }
+
+// A SettingSource is one of the places that configuration files are read from.
+type SettingSource string
+
+// The setting sources, by the names that Claude Code gives them.
+const (
+	// SourceUser is the user's: ~/.claude/settings.json and the servers of ~/.claude.json.
+	SourceUser SettingSource = "user"
+	// SourceProject is the project's: .claude/settings.json and .mcp.json in Dir, and .mcp.json in its parents.
+	SourceProject SettingSource = "project"
+	// SourceLocal is the user's for one project: .claude/settings.local.json and the project's servers in ~/.claude.json.
+	SourceLocal SettingSource = "local"
+)
+
+// ToolsServer is the key that [Options.Tools] are registered under: their full names begin with "mcp__tools__".
+const ToolsServer = "tools"
 
 // Thinking is how a model thinks before it answers.
 type Thinking struct {
@@ -119,7 +153,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if err := opts.check(); err != nil {
 		return Options{}, err
 	}
-	if opts.PermissionMode == "" || opts.PermissionMode == "manual" {
+	if opts.PermissionMode == "manual" {
 		opts.PermissionMode = permission.ModeDefault
 	}
 	switch {
@@ -145,9 +179,30 @@ func (o *Options) withDefaults() (Options, error) {
 	opts.DisallowedTools = slices.Clone(opts.DisallowedTools)
 	opts.AskTools = slices.Clone(opts.AskTools)
 	opts.ConfigProblems = slices.Clone(opts.ConfigProblems)
+	opts.SettingSources = slices.Clone(opts.SettingSources)
+	opts.AdditionalDirectories = slices.Clone(opts.AdditionalDirectories)
+	opts.addTools()
 	opts.OutputSchema = slices.Clone(opts.OutputSchema)
 	opts.Hooks = opts.Hooks.clone()
 	return opts, nil
+}
+
+// addTools makes a server of the tools. What cannot be registered is a problem of the configuration.
+func (o *Options) addTools() {
+	if len(o.Tools) == 0 {
+		return
+	}
+	srv := mcpserver.New(ToolsServer, &mcpserver.Options{Logger: o.Logger})
+	for _, t := range o.Tools {
+		if err := t.AddTo(srv); err != nil {
+			o.ConfigProblems = append(o.ConfigProblems, MCPServerError{Name: ToolsServer, Type: "tool_left_out", Message: err.Error()})
+		}
+	}
+	if o.MCPServers == nil {
+		o.MCPServers = map[string]mcphost.ServerConfig{}
+	}
+	o.MCPServers[ToolsServer] = mcphost.InProcess(srv)
+	o.Tools = nil
 }
 
 func (o *Options) check() error {
@@ -222,6 +277,19 @@ func (o *Options) checkTools() error {
 	}
 	if o.PermissionPromptTool != "" && !strings.HasPrefix(o.PermissionPromptTool, "mcp__") {
 		return &OptionError{"PermissionPromptTool", fmt.Sprintf("is %q", o.PermissionPromptTool), "set the full name of an MCP tool: mcp__SERVER__TOOL"}
+	}
+	for _, source := range o.SettingSources {
+		if !slices.Contains([]SettingSource{SourceUser, SourceProject, SourceLocal}, source) {
+			return &OptionError{"SettingSources", fmt.Sprintf("has %q", source), `set any of "user", "project" and "local"`}
+		}
+	}
+	for i, t := range o.Tools {
+		if t.Name() == "" {
+			return &OptionError{fmt.Sprintf("Tools[%d]", i), "has no name", "make it with mcpserver.Define or mcpserver.DefineRaw and a tool that has one"}
+		}
+	}
+	if _, taken := o.MCPServers[ToolsServer]; taken && len(o.Tools) > 0 {
+		return &OptionError{fmt.Sprintf("MCPServers[%q]", ToolsServer), "has the key that Options.Tools are registered under", "give the server another key, or add the tools to it"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
 		if o.MCPServers[name] == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -44,7 +45,13 @@ func TestOptionsAreCopied(t *testing.T) {
 func TestOptionErrors(t *testing.T) {
 	ask := func(context.Context, *ToolRequest) (*permission.PromptResult, error) { return nil, nil }
 	tests := map[string]Options{
-		"MaxTurns":                 {MaxTurns: -1},
+		"MaxTurns":       {MaxTurns: -1},
+		"SettingSources": {SettingSources: []SettingSource{"project", "global"}},
+		"Tools[1]":       {Tools: []mcpserver.Definition{mcpserver.DefineRaw(&mcpserver.Tool{Name: "a"}, nil), {}}},
+		`MCPServers["tools"]`: {
+			Tools:      []mcpserver.Definition{mcpserver.DefineRaw(&mcpserver.Tool{Name: "a"}, nil)},
+			MCPServers: map[string]mcphost.ServerConfig{"tools": mcphost.Stdio{Command: "x"}},
+		},
 		"MaxTokens":                {MaxTokens: -1},
 		"MaxToolConcurrency":       {MaxToolConcurrency: -2},
 		"MaxBudgetUSD":             {MaxBudgetUSD: -0.5},
@@ -100,5 +107,48 @@ func TestUnsupportedError(t *testing.T) {
 	err := &UnsupportedError{Engine: "native", Fields: []string{"A", "B"}}
 	if want := `agent: engine "native" cannot honour Options.A, Options.B: leave it unset or use another engine`; err.Error() != want {
 		t.Errorf("got %s", err)
+	}
+}
+
+// A tool that cannot be registered is left out and told of; the others stay.
+func TestToolsBecomeAServer(t *testing.T) {
+	h := func(context.Context, json.RawMessage) (*mcpserver.Result, error) { return mcpserver.Text("ok"), nil }
+	o := &Options{Tools: []mcpserver.Definition{
+		mcpserver.DefineRaw(&mcpserver.Tool{Name: "good"}, h),
+		mcpserver.DefineRaw(&mcpserver.Tool{Name: "bad", InputSchema: json.RawMessage(`7`)}, h),
+		mcpserver.DefineRaw(&mcpserver.Tool{Name: "good"}, h),
+	}}
+	got, err := o.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, ok := got.MCPServers[ToolsServer].(mcphost.InProcessServer)
+	if !ok || o.MCPServers != nil {
+		t.Fatalf("got the servers %v", got.MCPServers)
+	}
+	if tools := srv.Provider.(*mcpserver.Server).ListTools(); len(tools) != 1 || tools[0].Name != "good" {
+		t.Errorf("got %d tools", len(tools))
+	}
+	if p := got.ConfigProblems; len(p) != 2 || p[0].Name != ToolsServer || p[0].Type != "tool_left_out" || !strings.Contains(p[0].Message, `"bad"`) || !strings.Contains(p[1].Message, `"good"`) {
+		t.Errorf("problems %+v", p)
+	}
+}
+
+func TestContextUsageForms(t *testing.T) {
+	const form = `{"model":"m","totalTokens":3,"maxTokens":10,"percentage":30,"categories":[{"id":"messages","name":"Messages","tokens":3,"kind":"used","color":"x"}],` +
+		`"mcpTools":[{"name":"mcp__s__a","serverName":"s","tokens":2,"isLoaded":true},{"name":"mcp__s__b","serverName":"s","tokens":5,"isLoaded":false}],"gridRows":[]}`
+	var u ContextUsage
+	if err := json.Unmarshal([]byte(form), &u); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := json.Marshal(u); err != nil || string(back) != form {
+		t.Errorf("%s\n%v", back, err)
+	}
+	if got := u.ServerTokens()["s"]; got != 2 {
+		t.Errorf("the loaded tools of s take %d", got)
+	}
+	var plain ContextTool
+	if err := json.Unmarshal([]byte(`{"name":"a","serverName":"s","tokens":2}`), &plain); err != nil || !plain.IsLoaded {
+		t.Errorf("got %+v, %v", plain, err)
 	}
 }

@@ -49,9 +49,12 @@ func args(e *Options, o *agent.Options) []string {
 	default:
 		add("permission-prompt-tool", o.PermissionPromptTool)
 	}
+	for _, dir := range o.AdditionalDirectories {
+		add("add-dir", dir)
+	}
 	a = append(a, earlyFields(e, o)...)
-	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(e.SettingSources, ","))
-	if !e.InheritMCPServers {
+	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(settingSources(e, o), ","))
+	if inherit := e.InheritMCPServers || len(o.SettingSources) > 0; !inherit || o.StrictMCPConfig {
 		a = append(a, "--strict-mcp-config")
 	}
 	add("json-schema", string(o.OutputSchema))
@@ -71,6 +74,18 @@ func thinkingArgs(t *agent.Thinking) []string {
 		a = append(a, "--thinking-display="+t.Display)
 	}
 	return a
+}
+
+// settingSources are the configuration files that the CLI reads.
+func settingSources(e *Options, o *agent.Options) []string {
+	if o.SettingSources == nil {
+		return e.SettingSources
+	}
+	sources := make([]string, len(o.SettingSources))
+	for i, source := range o.SettingSources {
+		sources[i] = string(source)
+	}
+	return sources
 }
 
 // nesting are variables that tell a CLI that it runs inside of another one.

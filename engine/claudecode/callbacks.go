@@ -173,6 +173,11 @@ func (s *session) registerHooks() map[string][]hookMatcher {
 	register(s, all, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
 		return block(common("Stop", o.HookOutput), o.Block, o.Reason)
 	})
+	register(s, all, "Notification", h.Notification, plain("Notification"))
+	register(s, all, "PreCompact", h.PreCompact, func(o *agent.PreCompactOutput) *hookReply {
+		return block(common("PreCompact", o.HookOutput), o.Block, o.Reason)
+	})
+	register(s, all, "PostCompact", h.PostCompact, plain("PostCompact"))
 	return all
 }
 

@@ -3,6 +3,8 @@ package claudecode
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,13 +91,24 @@ func allowed(e *Options, o *agent.Options) []string {
 // mergedSettings are the settings of the session: the program's, its sandbox, and the rules that no
 // flag carries. Nil means none.
 func mergedSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, error) {
-	if e.Settings == nil && e.Sandbox == nil && len(o.AskTools) == 0 {
+	if !hasSettings(e, o) {
 		return nil, nil
 	}
 	all := map[string]json.RawMessage{}
 	if e.Settings != nil {
 		if err := json.Unmarshal(e.Settings, &all); err != nil {
 			return nil, fmt.Errorf("claude-code: Settings: %w", err)
+		}
+	}
+	if o.Settings != "" {
+		own, err := ownSettings(o)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range own {
+			if all[name], err = mergeObjects(all[name], value); err != nil {
+				return nil, fmt.Errorf("claude-code: Settings: %w", err)
+			}
 		}
 	}
 	if e.Sandbox != nil {
@@ -113,6 +126,30 @@ func mergedSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, e
 		all["permissions"] = permissions
 	}
 	return all, nil
+}
+
+func hasSettings(e *Options, o *agent.Options) bool {
+	return e.Settings != nil || o.Settings != "" || e.Sandbox != nil || len(o.AskTools) > 0
+}
+
+// ownSettings is the content of the program's settings file.
+func ownSettings(o *agent.Options) (map[string]json.RawMessage, error) {
+	text := []byte(strings.TrimSpace(o.Settings))
+	if !strings.HasPrefix(string(text), "{") {
+		path := o.Settings
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.Dir, path)
+		}
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, &agent.OptionError{Field: "Settings", Problem: fmt.Sprintf("cannot be read: %v", err), Remedy: "set the path of a file, or JSON"}
+		}
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, &agent.OptionError{Field: "Settings", Problem: "is no JSON object", Remedy: "set the path of a file, or JSON"}
+	}
+	return fields, nil
 }
 
 // mergeObjects lays one JSON object over another, objects within them too.
@@ -245,7 +282,7 @@ func systemPrompt(e *Options, o *agent.Options) []string {
 // earlyFields names what initialize carries that the CLI has to read before anything else.
 func earlyFields(e *Options, o *agent.Options) []string {
 	var a []string
-	if e.Settings != nil || e.Sandbox != nil || len(o.AskTools) > 0 {
+	if hasSettings(e, o) {
 		a = append(a, "--initialize-fields=settings")
 	}
 	if e.ManagedSettings != nil {

@@ -343,6 +343,15 @@ func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) e
 	return s.control(ctx, "set_permission_mode", map[string]permission.Mode{"mode": mode}, nil)
 }
 
+// ContextUsage asks the CLI, which has each category counted by the API.
+func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error) {
+	u := new(agent.ContextUsage)
+	if err := s.control(ctx, "get_context_usage", nil, u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
 // Close ends the process: its stdin is closed, then it is asked to terminate,
 // then killed. What it is waiting for from us is given up first.
 func (s *session) Close() error {

@@ -23,6 +23,7 @@ var clientBehaviours = []behaviour{
 	{"SetPermissionMode", setPermissionMode},
 	{"CloseDuringATool", closeDuringATool},
 	{"CloseTwice", closeTwice},
+	{"ContextUsage", contextUsage},
 	{"ErrorResultDoesNotEndTheConversation", errorResultDoesNotEndTheConversation},
 }
 
@@ -174,6 +175,29 @@ func setPermissionMode(e *env) {
 	tr := e.hear(cl)
 	if !tr.toolResult(e, "toolu_2").IsError || c.n.Load() != 1 || tr.init(e).PermissionMode != "plan" {
 		e.Errorf("ran %d times, init has the mode %q", c.n.Load(), tr.init(e).PermissionMode)
+	}
+}
+
+func contextUsage(e *env) {
+	o := e.toolbox(&mcpserver.Tool{Description: strings.Repeat("Looks things up on the shelves. ", 50)}, echo)
+	o.SystemPrompt = "Be brief."
+	turn := modeltest.Say(modeltest.Text("one")).Usage(modeltest.Usage{InputTokens: 5000, OutputTokens: 10})
+	c := e.open(e.script(turn), o)
+	e.send(c, "x")
+	e.hear(c)
+	u, err := c.ContextUsage(e.Context())
+	if err != nil {
+		e.Fatal(err)
+	}
+	if len(u.MCPTools) != 1 || u.MCPTools[0].Name != toolX || u.MCPTools[0].ServerName != "t" || u.MCPTools[0].Tokens < 100 {
+		e.Errorf("the tools of servers take %+v", u.MCPTools)
+	}
+	used := map[string]int64{}
+	for _, category := range u.Categories {
+		used[category.ID] += category.Tokens
+	}
+	if used[agent.ContextMessages] == 0 || u.TotalTokens == 0 || u.MaxTokens == 0 || u.Model == "" {
+		e.Errorf("usage %+v", u)
 	}
 }
 

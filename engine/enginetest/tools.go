@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 var toolBehaviours = []behaviour{
 	{"RoundTrip", toolRoundTrip},
 	{"AreOffered", toolsAreOffered},
+	{"WithoutAServer", toolsWithoutAServer},
 	{"ArgumentsArriveUnchanged", argumentsArriveUnchanged},
 	{"NoInputIsAnEmptyObject", noInputIsAnEmptyObject},
 	{"SeveralCalls", severalCalls},
@@ -78,6 +80,33 @@ func toolsAreOffered(e *env) {
 	tool, ok := e.model.Last().Tool(toolX)
 	if !ok || !strings.HasPrefix(tool.Description, "Does x") {
 		e.Errorf("the model was offered %+v (%v)", tool, ok)
+	}
+}
+
+func toolsWithoutAServer(e *env) {
+	type sum struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	add := func(_ context.Context, in sum) (string, error) { return strconv.Itoa(in.A + in.B), nil }
+	broken := json.RawMessage(`{"type":"array"}`)
+	o := &agent.Options{
+		Tools: []mcpserver.Definition{
+			mcpserver.Define(&mcpserver.Tool{Name: "add", ReadOnly: true}, add),
+			mcpserver.DefineRaw(&mcpserver.Tool{Name: "broken", InputSchema: broken}, mcpserver.RawHandler(echo)),
+			mcpserver.DefineRaw(&mcpserver.Tool{Name: "echo"}, echo),
+		},
+		AllowedTools: []string{"mcp__tools__*"},
+	}
+	engine := e.script(
+		modeltest.Say(modeltest.ToolUseID("toolu_1", "mcp__tools__add", `{"a":2,"b":3}`), modeltest.ToolUseID("toolu_2", "mcp__tools__echo", `{"c":4}`)),
+		modeltest.Text("five"))
+	tr, _ := e.answered(engine, "x", o)
+	if got := tr.toolResult(e, "toolu_1"); got.IsError || got.Text() != "5" {
+		e.Errorf("the sum is %+v", got)
+	}
+	if got := tr.toolResult(e, "toolu_2"); got.IsError || got.Text() != `{"c":4}` {
+		e.Errorf("the echo is %+v", got)
 	}
 }
 

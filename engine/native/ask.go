@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -92,6 +93,11 @@ func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*p
 	o := t.s.opts
 	if v, err := t.permissionRequest(c, args); v != nil || err != nil {
 		return v, err
+	}
+	if o.CanUseTool != nil || t.s.table.prompt != nil {
+		var told sync.WaitGroup
+		told.Go(func() { t.notify(c) }) // beside the question, which does not wait for it
+		defer told.Wait()
 	}
 	switch {
 	case o.CanUseTool != nil:

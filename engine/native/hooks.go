@@ -26,14 +26,14 @@ type hookResult[Out any] struct {
 	blocked string
 }
 
-// callHooks runs the hooks of one event that match, all at the same time. guards says that a hook
-// which runs out of time blocks.
-func callHooks[In, Out any](ctx context.Context, s *session, event string, hooks []agent.Hook[In, Out], toolName string, guards bool, in *In) hookResult[Out] {
+// callHooks runs the hooks of one event that match, all at the same time. subject is what matchers
+// look at; empty for an event that has none. guards says that a hook which runs out of time blocks.
+func callHooks[In, Out any](ctx context.Context, s *session, event string, hooks []agent.Hook[In, Out], subject string, guards bool, in *In) hookResult[Out] {
 	outs := make([]*Out, len(hooks))
 	errs := make([]error, len(hooks))
 	var wg sync.WaitGroup
 	for i, h := range hooks {
-		if toolName != "" && !agent.MatchTool(h.Matcher, toolName) {
+		if subject != "" && !agent.MatchTool(h.Matcher, subject) {
 			continue
 		}
 		wg.Go(func() {
@@ -190,6 +190,24 @@ func (t *turn) permissionRequest(c *call, args json.RawMessage) (*permission.Pro
 	return verdict, nil
 }
 
+// permissionPrompt is the type of the notification that someone is asked about a call.
+const permissionPrompt = "permission_prompt"
+
+// notify runs the hooks that tell a person that someone is asked about a call.
+func (t *turn) notify(c *call) {
+	const event = "Notification"
+	hooks := t.s.opts.Hooks
+	if hooks == nil || len(hooks.Notification) == 0 {
+		return
+	}
+	in := &agent.Notification{
+		HookInput: t.s.hookInput(event), Message: "Permission is needed to use " + c.use.Name, Title: "Permission needed", Type: permissionPrompt,
+	}
+	for _, o := range callHooks(t.ctx, t.s, event, hooks.Notification, in.Type, false, in).outs {
+		t.heed(event, *o)
+	}
+}
+
 // postToolUse runs the hooks after a call and lets them change its answer.
 func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a answer) answer {
 	hooks := t.s.opts.Hooks
@@ -304,7 +322,7 @@ func (s *session) sessionStart() []string {
 	}
 	var texts []string
 	in := &agent.SessionStart{HookInput: s.hookInput(event), Source: "startup", Model: s.wantedModel()}
-	for _, o := range callHooks(s.life, s, event, s.opts.Hooks.SessionStart, "", false, in).outs {
+	for _, o := range callHooks(s.life, s, event, s.opts.Hooks.SessionStart, in.Source, false, in).outs {
 		if o.SystemMessage != "" {
 			s.note("informational", informational{Content: o.SystemMessage, Level: "notice"})
 		}
@@ -323,7 +341,8 @@ func (s *session) sessionEnd() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), sessionEndTimeout)
 	defer cancel()
-	callHooks(ctx, s, event, s.opts.Hooks.SessionEnd, "", false, &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"})
+	in := &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"}
+	callHooks(ctx, s, event, s.opts.Hooks.SessionEnd, in.Reason, false, in)
 }
 
 func isObject(raw json.RawMessage) bool {

@@ -192,3 +192,56 @@ func TestPostToolUseFeedback(t *testing.T) {
 		t.Errorf("the model was told %q", got)
 	}
 }
+
+// A notification is told of beside the question, which does not wait for it.
+func TestNotification(t *testing.T) {
+	asked := make(chan struct{})
+	var heard []agent.Notification
+	hook := func(matcher string) agent.Hook[agent.Notification, agent.HookOutput] {
+		return agent.Hook[agent.Notification, agent.HookOutput]{Matcher: matcher, Func: func(_ context.Context, in *agent.Notification) (*agent.HookOutput, error) {
+			<-asked
+			heard = append(heard, *in)
+			return &agent.HookOutput{AdditionalContext: "a person was told"}, nil
+		}}
+	}
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.AllowedTools = nil
+	o.Hooks = &agent.Hooks{Notification: []agent.Hook[agent.Notification, agent.HookOutput]{hook("permission_.*"), hook("idle_prompt")}}
+	o.CanUseTool = func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) {
+		close(asked)
+		return agent.Allow(), nil
+	}
+	model := modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x"))
+	answered(t, model, o)
+	if len(heard) != 1 || heard[0].Type != "permission_prompt" || !strings.Contains(heard[0].Message, "mcp__s__w") || heard[0].HookEventName != "Notification" {
+		t.Errorf("the hooks heard %+v", heard)
+	}
+	if got := model.Last().LastUserText(); !strings.Contains(got, "a person was told") {
+		t.Errorf("the model was told %q", got)
+	}
+}
+
+// Matchers of events without a tool look at what the event is about.
+func TestMatchersOfSessionEvents(t *testing.T) {
+	var heard []string
+	start := func(matcher string) agent.Hook[agent.SessionStart, agent.HookOutput] {
+		return agent.Hook[agent.SessionStart, agent.HookOutput]{Matcher: matcher, Func: func(context.Context, *agent.SessionStart) (*agent.HookOutput, error) {
+			heard = append(heard, "start "+matcher)
+			return nil, nil
+		}}
+	}
+	end := func(matcher string) agent.Hook[agent.SessionEnd, agent.HookOutput] {
+		return agent.Hook[agent.SessionEnd, agent.HookOutput]{Matcher: matcher, Func: func(context.Context, *agent.SessionEnd) (*agent.HookOutput, error) {
+			heard = append(heard, "end "+matcher)
+			return nil, nil
+		}}
+	}
+	o := &agent.Options{Hooks: &agent.Hooks{
+		SessionStart: []agent.Hook[agent.SessionStart, agent.HookOutput]{start("resume"), start("startup|resume")},
+		SessionEnd:   []agent.Hook[agent.SessionEnd, agent.HookOutput]{end("logout"), end("oth.*")},
+	}}
+	answered(t, modeltest.New(t, modeltest.Text("x")), o)
+	if diff := cmp.Diff([]string{"start startup|resume", "end oth.*"}, heard); diff != "" {
+		t.Error(diff)
+	}
+}

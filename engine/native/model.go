@@ -28,7 +28,9 @@ func (t *turn) request() (*response, *failure) {
 		s.chooseModel()
 		began := time.Now()
 		t.heard = nil
-		resp, err := s.api.send(t.ctx, s.request().body(&s.history), t.sink(began))
+		r := s.request()
+		s.noteContext(r)
+		resp, err := s.api.send(t.ctx, r.body(&s.history), t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
 			t.account(resp)
@@ -220,6 +222,7 @@ func (t *turn) assistant(r *response, b *block) *agent.Assistant {
 // account adds up what a response used, one that broke off too.
 func (t *turn) account(r *response) {
 	s := t.s
+	s.noteCounted(r.usage)
 	addUsage(&t.usage, r.usage)
 	model := r.model
 	if model == "" {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,7 @@ type session struct {
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host
 	policy    *permission.Policy
+	context   *contextState
 	wantModel string // the model of the next request
 	inbox     []*agent.Input
 	ended     bool // no input follows
@@ -76,8 +78,8 @@ type session struct {
 // Open starts a session: its servers begin to connect at once. The credential is looked for, but no
 // request is made.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
-	if o.Resume != (agent.Resume{}) {
-		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: []string{"Resume"}}
+	if fields := unsupported(o); len(fields) > 0 {
+		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: fields}
 	}
 	s := &session{
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
@@ -119,6 +121,21 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	return s, nil
 }
 
+// unsupported names the options that this engine cannot honour.
+func unsupported(o *agent.Options) []string {
+	var fields []string
+	if o.Resume != (agent.Resume{}) {
+		fields = append(fields, "Resume")
+	}
+	if len(o.SettingSources) > 0 {
+		fields = append(fields, "SettingSources")
+	}
+	if o.Settings != "" {
+		fields = append(fields, "Settings")
+	}
+	return fields
+}
+
 // resolveModel is the model for a name that may be empty.
 func (s *session) resolveModel(name string) string {
 	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL")} {
@@ -148,7 +165,23 @@ func (s *session) checkBudget(models ...string) error {
 func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
 	return mcphost.New(&mcphost.Options{
 		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
+		Roots: s.roots(),
 	})
+}
+
+// roots are the directories that servers are told about; nil for the session's own alone.
+func (s *session) roots() []string {
+	if len(s.opts.AdditionalDirectories) == 0 {
+		return nil
+	}
+	roots := []string{s.opts.Dir}
+	for _, dir := range s.opts.AdditionalDirectories {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(s.opts.Dir, dir)
+		}
+		roots = append(roots, dir)
+	}
+	return roots
 }
 
 // hosts are the session's hosts in the order of their precedence.

@@ -81,7 +81,8 @@ func scanNames(fsys fs.FS) (map[string][]string, error) {
 // commentsOf returns the comment lines of a test's file by line number.
 func commentsOf(fsys fs.FS, name string) (map[int]string, error) {
 	script := strings.Contains(name, "testdata/") && (path.Ext(name) == ".txtar" || path.Ext(name) == ".txt")
-	if !script && !strings.HasSuffix(name, "_test.go") {
+	suite := path.Dir(name) == "engine/enginetest" && path.Ext(name) == ".go" // tests that each engine's own test runs
+	if !script && !suite && !strings.HasSuffix(name, "_test.go") {
 		return nil, nil
 	}
 	data, err := fs.ReadFile(fsys, name)
@@ -211,6 +212,7 @@ func TestA() {
 }
 `)},
 		"a/a.go":                         {Data: []byte("package a\n\n// D10: not a test.\n")},
+		"engine/enginetest/tools.go":     {Data: []byte("package enginetest\n\n// D13\n")},
 		"a/testdata/call.txtar":          {Data: []byte("B01 B02: a call.\n# R24\n-- in --\nB03\n")},
 		"a/notes.txt":                    {Data: []byte("B04\n")},
 		"node_modules/x/x_test.go":       {Data: []byte("// D11\npackage x\n")},
@@ -222,7 +224,7 @@ func TestA() {
 	}
 	want := map[string][]string{
 		"D01": {"a/a_test.go:1"}, "D02": {"a/a_test.go:4"}, "D03": {"a/a_test.go:4"},
-		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"},
+		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"}, "D13": {"engine/enginetest/tools.go:3"},
 		"B01": {"a/testdata/call.txtar:1"}, "B02": {"a/testdata/call.txtar:1"}, "R24": {"a/testdata/call.txtar:2"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,0 +1,119 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// A contextState is what the latest request was made of. It is immutable.
+type contextState struct {
+	model    string
+	table    *table
+	loaded   func(*tool) bool // whether the definition of a tool of the table is sent
+	system   int              // bytes of the system prompt
+	messages int   // bytes of the conversation
+	counted  int64 // tokens of the request and its answer as the API counted them; 0 while there is no answer
+}
+
+// tokensOf estimates the tokens of a number of bytes of JSON or text.
+func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
+
+// noteContext keeps what the next request is made of, for ContextUsage.
+func (s *session) noteContext(r *request) {
+	sent := s.offer.sent
+	loaded := func(tl *tool) bool { return slices.Contains(sent, tl) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.context = &contextState{model: r.model, table: s.table, loaded: loaded, system: len(r.system), messages: s.history.size()}
+}
+
+// noteCounted keeps what the API counted of the latest request.
+func (s *session) noteCounted(u agent.Usage) {
+	total := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens + u.OutputTokens
+	if total == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := *s.context
+	state.counted = total
+	s.context = &state
+}
+
+// ContextUsage says what the latest request was made of, or the first would be.
+func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error) {
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	state := s.context
+	s.mu.Unlock()
+	if state == nil {
+		state = s.firstContext()
+	}
+	return state.usage(s.output.tools()), nil
+}
+
+// firstContext is what the first request would be made of by now.
+func (s *session) firstContext() *contextState {
+	t := newTable(s.hosts(), tableOptions{policy: s.permissions(), promptTool: s.opts.PermissionPromptTool})
+	search := !s.searchOff() && s.finder.mode.percent == 0
+	return &contextState{
+		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
+		system: len(systemBlocks(false, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)),
+	}
+}
+
+// usage breaks the context down. What the API counted beyond the estimates of the rest is the conversation.
+func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
+	u := &agent.ContextUsage{Model: c.model}
+	var mcpTokens, deferred, ownTokens int64
+	for _, t := range c.table.tools {
+		n, loaded := tokensOf(len(encode(t.definition()))), c.loaded(t)
+		switch {
+		case t.run != nil:
+			ownTokens += n
+			continue
+		case loaded:
+			mcpTokens += n
+		default:
+			deferred += n
+		}
+		u.MCPTools = append(u.MCPTools, agent.ContextTool{Name: t.model.Name, ServerName: t.Server, Tokens: n, IsLoaded: loaded})
+	}
+	slices.SortStableFunc(u.MCPTools, func(a, b agent.ContextTool) int { return cmp.Compare(a.ServerName, b.ServerName) })
+	for _, t := range own {
+		ownTokens += tokensOf(len(encode(t)))
+	}
+	system, messages := tokensOf(c.system), tokensOf(c.messages)
+	u.TotalTokens = system + ownTokens + mcpTokens + messages
+	if c.counted > 0 {
+		u.TotalTokens = c.counted
+		messages = max(0, c.counted-system-ownTokens-mcpTokens)
+	}
+	u.Categories = []agent.ContextCategory{
+		{ID: agent.ContextSystemPrompt, Name: "System prompt", Tokens: system, Kind: "used"},
+		{ID: agent.ContextSystemTools, Name: "System tools", Tokens: ownTokens, Kind: "used"},
+		{ID: agent.ContextMCPTools, Name: "MCP tools", Tokens: mcpTokens, Kind: "used"},
+		{ID: agent.ContextMessages, Name: "Messages", Tokens: messages, Kind: "used"},
+	}
+	if deferred > 0 {
+		u.Categories = append(u.Categories, agent.ContextCategory{
+			ID: agent.ContextMCPToolsDeferred, Name: "MCP tools (deferred)", Tokens: deferred, Kind: "deferred",
+		})
+	}
+	if spec, ok := specOf(c.model); ok {
+		u.MaxTokens = spec.contextWindow
+		u.Percentage = float64(u.TotalTokens) * 100 / float64(u.MaxTokens)
+		u.Categories = append(u.Categories, agent.ContextCategory{
+			ID: agent.ContextFree, Name: "Free space", Tokens: max(0, u.MaxTokens-u.TotalTokens), Kind: "free",
+		})
+	}
+	return u
+}
