@@ -7,7 +7,8 @@
 // Each server is started in an empty folder with the environment that
 // servers.json gives it, and asked for its tools, page by page; no tool is
 // called. Equal versions give equal files: what a server says of the folder it
-// runs in is replaced, and tools stand in the order of their names.
+// runs in and of the time is replaced, and tools stand in the order of their
+// names.
 import { spawn } from "node:child_process";
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,8 +22,13 @@ const atOnce = 2;
 const patience = Number(process.env.PATIENCE ?? 120) * 1000;
 // Where the servers believe to run: what the files say instead of the folder.
 const anywhere = "/srv/project";
-// Licences that let tool lists be passed on. Where package.json names none, servers.json says what the LICENSE file, or that of the
-// repository, does.
+// What the files say instead of a time that is about now: it is what the server
+// read off the clock.
+const anytime = "2026-01-01T00:00:00.000Z";
+const about = 62 * 24 * 3600 * 1000;
+// Licences that let tool lists be passed on. Where package.json names none, or only points to a file
+// LICENSE, servers.json says what that file, or the repository's, does: the
+// protocol's own servers are MIT with newer parts under Apache-2.0.
 const free = new Set(["MIT", "Apache-2.0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "MIT AND Apache-2.0"]);
 
 const servers = JSON.parse(readFileSync(join(here, "servers.json"), "utf8"));
@@ -62,13 +68,22 @@ async function gather(name, server) {
 		const tools = await list([join(dir, program(manifest, server.bin)), ...(server.args ?? []).map(fill)], env, home);
 		if (!tools.length) throw new Error("lists no tools");
 		const lines = tools.map(keep).sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
-			.map((t) => JSON.stringify(t).replaceAll(home, anywhere));
+			.map((t) => timeless(JSON.stringify(t).replaceAll(home, anywhere)));
 		const head = JSON.stringify({ server: name, package: manifest.name, version: manifest.version, licence }).slice(0, -1);
 		writeFileSync(join(out, `${name}.json`), `${head},"tools":[\n${lines.join(",\n")}\n]}\n`);
 		return tools.length;
 	} finally {
-		rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+		try {
+			rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+		} catch (err) {
+			console.log(`${name}: ${home} is left: ${err.message}`); // a grandchild still writes; the tools are there all the same
+		}
 	}
+}
+
+// timeless replaces times about now.
+function timeless(text) {
+	return text.replace(/\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, (s) => (Math.abs(Date.parse(s) - Date.now()) < about ? anytime : s));
 }
 
 // keep is what the corpus has of a tool.
