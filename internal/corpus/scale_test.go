@@ -1,10 +1,12 @@
 package corpus
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"testing"
 
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
 
@@ -72,6 +74,65 @@ func TestTenThousandTools(t *testing.T) {
 		t.Errorf("the summary has %d bytes, want at most %d", len(summary), 4<<10)
 	}
 	runtime.KeepAlive(tools)
+}
+
+// A host's catalogue of 10,000 tools, schemas and all, and the index over it fit
+// into 60 MB together.
+func TestTenThousandToolsInAHost(t *testing.T) {
+	lists := manyLists(t, manyTools)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	h, w := hostOf(t, lists)
+	tools := hostTools(h)
+	index := toolsearch.New(tools)
+	clear(w.lists) // the servers' own copy does not count
+	clear(lists)
+	runtime.GC()
+	runtime.GC() // what a finalizer held
+	runtime.ReadMemStats(&after)
+	held := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("catalogue and index of %d tools hold %.1f MB", index.Len(), float64(held)/(1<<20))
+	if held > mostIndex || index.Len() != manyTools {
+		t.Errorf("%d tools hold %d bytes, want %d in at most %d", index.Len(), held, manyTools, mostIndex)
+	}
+	if summary := toolsearch.Summary(tools, 0); len(summary) > 4<<10 {
+		t.Errorf("the summary has %d bytes, want at most %d", len(summary), 4<<10)
+	}
+	runtime.KeepAlive(h)
+}
+
+// manyLists are n tools as servers list them, each time in the name of another company.
+func manyLists(tb testing.TB, n int) map[string]json.RawMessage {
+	tb.Helper()
+	base := Load(tb)
+	lists := map[string]json.RawMessage{}
+	for round := 0; n > 0; round++ {
+		for _, s := range base {
+			tools := s.Tools[:min(n, len(s.Tools))]
+			n -= len(tools)
+			list, err := json.Marshal(tools)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			lists[companyOf(round+1)+"-"+s.Name] = list
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return lists
+}
+
+func hostTools(h *mcphost.Host) []toolsearch.Tool {
+	var out []toolsearch.Tool
+	for _, t := range h.Tools() {
+		out = append(out, toolsearch.Tool{
+			FullName: t.FullName, Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description,
+			Hint: t.SearchHint, Params: toolsearch.Params(t.InputSchema),
+		})
+	}
+	return out
 }
 
 func BenchmarkTenThousandTools(b *testing.B) {

@@ -86,7 +86,7 @@ var rooms = []room{
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
-	{path: "internal/corpus", tests: []string{"toolschema", "toolsearch"}},
+	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
 	{path: "internal/benchmarks/...", imports: []string{"public"}},
