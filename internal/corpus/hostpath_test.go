@@ -301,37 +301,18 @@ func keysWithin(raw json.RawMessage, keys map[string]bool) {
 // sameButForKeys says how two values differ otherwise than in keys of which the
 // one that arrived is the server's own.
 func sameButForKeys(sent, arrived any, own map[string]bool) string {
+	different := fmt.Sprintf("%v became %v", sent, arrived)
 	switch s := sent.(type) {
 	case map[string]any:
 		a, ok := arrived.(map[string]any)
-		if !ok || len(a) != len(s) {
-			return fmt.Sprintf("%v became %v", s, a)
-		}
-		rest := maps.Clone(a)
-		for k, v := range s {
-			to := k
-			if _, kept := a[k]; !kept {
-				for candidate := range rest {
-					if own[candidate] && aliasOf(candidate, k) && sameButForKeys(v, rest[candidate], own) == "" {
-						to = candidate
-						break
-					}
-				}
-			}
-			got, ok := rest[to]
-			if !ok {
-				return fmt.Sprintf("%q has become none of the server's keys", k)
-			}
-			delete(rest, to)
-			if why := sameButForKeys(v, got, own); why != "" {
-				return why
-			}
+		if !ok || len(a) != len(s) || !sameMembers(slices.Sorted(maps.Keys(s)), s, maps.Clone(a), own) {
+			return different
 		}
 		return ""
 	case []any:
 		a, ok := arrived.([]any)
 		if !ok || len(a) != len(s) {
-			return fmt.Sprintf("%v became %v", s, a)
+			return different
 		}
 		for i := range s {
 			if why := sameButForKeys(s[i], a[i], own); why != "" {
@@ -341,9 +322,30 @@ func sameButForKeys(sent, arrived any, own map[string]bool) string {
 		return ""
 	}
 	if fmt.Sprint(sent) != fmt.Sprint(arrived) {
-		return fmt.Sprintf("%v became %v", sent, arrived)
+		return different
 	}
 	return ""
+}
+
+// sameMembers reports whether each key that was sent has become one that is left,
+// in some way: several may look alike to the model.
+func sameMembers(keys []string, sent, left map[string]any, own map[string]bool) bool {
+	if len(keys) == 0 {
+		return len(left) == 0
+	}
+	key := keys[0]
+	for _, candidate := range slices.Sorted(maps.Keys(left)) {
+		v := left[candidate]
+		if candidate != key && !(own[candidate] && aliasOf(candidate, key)) || sameButForKeys(sent[key], v, own) != "" {
+			continue
+		}
+		delete(left, candidate)
+		if sameMembers(keys[1:], sent, left, own) {
+			return true
+		}
+		left[candidate] = v
+	}
+	return false
 }
 
 // aliasOf reports whether a model's key may stand for a server's: every illegal
