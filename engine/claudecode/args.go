@@ -146,7 +146,6 @@ func unsupported(o *agent.Options) []string {
 			fields = append(fields, field)
 		}
 	}
-	no(o.Host != nil, "Host")
 	no(o.Stderr != nil, "Stderr") // the CLI keeps its servers' output to itself
 	no(o.MaxToolConcurrency != agent.DefaultMaxToolConcurrency, "MaxToolConcurrency")
 	if h := o.Hooks; h != nil {

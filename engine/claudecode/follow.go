@@ -15,6 +15,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 	switch m := m.(type) {
 	case *agent.SystemInit:
 		m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
+		s.servers.truth(m.MCPServers)
 		s.idle = false
 	case *agent.Assistant:
 		s.followAnswer(m)

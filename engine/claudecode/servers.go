@@ -25,6 +25,7 @@ type servers struct {
 
 	mu       sync.Mutex // guards the rest
 	attached map[string]*attached
+	shared   map[string]bool // those of them that are the host's
 }
 
 // An attached server lives in this process and is announced to the CLI.
@@ -230,7 +231,7 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 			st.Tools = append(st.Tools, mcphost.Tool{FullName: full, LongName: full, Server: row.Name, Name: t.Name, ReadOnly: t.Annotations.ReadOnly})
 		}
 		slices.SortFunc(st.Tools, func(a, b mcphost.Tool) int { return cmp.Compare(a.FullName, b.FullName) })
-		out = append(out, st)
+		out = append(out, s.servers.sharedStatus(st))
 	}
 	slices.SortFunc(out, func(a, b mcphost.ServerStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
@@ -239,6 +240,9 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 // ReconnectMCPServer has the CLI connect a server anew. For one in this
 // process, which the CLI refuses to reconnect, it is switched off and on.
 func (s *session) ReconnectMCPServer(ctx context.Context, name string) error {
+	if s.servers.isShared(name) {
+		return s.opts.Host.Reconnect(ctx, name)
+	}
 	s.servers.mu.Lock()
 	ours := s.servers.attached[name] != nil
 	s.servers.mu.Unlock()
@@ -270,6 +274,7 @@ func (s *session) SetMCPServers(ctx context.Context, configs map[string]mcphost.
 	if err != nil {
 		return mcphost.SetResult{}, err
 	}
+	configs = s.servers.withShared(configs)
 	_, ours := s.servers.attach(configs)
 	for name, c := range ours {
 		c.Type, c.Name = "sdk", name

@@ -131,7 +131,7 @@ func (s *session) hello() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, configs := s.servers.attach(s.opts.MCPServers)
+	names, configs := s.servers.attach(s.servers.withShared(s.opts.MCPServers))
 	return struct {
 		Hooks        map[string][]hookMatcher   `json:"hooks,omitempty"`
 		SDKServers   []string                   `json:"sdkMcpServers,omitempty"`

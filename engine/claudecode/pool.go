@@ -1,0 +1,318 @@
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// The wait before a pool starts another CLI after one that failed, which doubles up to the maximum.
+const (
+	poolBackoff    = 100 * time.Millisecond
+	poolMaxBackoff = 30 * time.Second
+)
+
+// PoolOptions configures a [Pool]. The zero value, like a nil pointer, means the defaults.
+type PoolOptions struct {
+	// Size is how many CLIs are kept ready. Zero means 1; it must not be negative. Each is a process
+	// of about 200 MB.
+	Size int
+	// MaxAge is how long one is kept before another takes its place. Zero means for ever; it must
+	// not be negative.
+	MaxAge time.Duration
+}
+
+// A Pool keeps started CLIs ready and hands out one for each session: what a session needs to start
+// is then done before its first input. It is an [agent.Engine]:
+//
+//	pool, err := claudecode.NewPool(ctx, claudecode.New(nil), opts, &claudecode.PoolOptions{Size: 2})
+//	defer pool.Close()
+//	for msg, err := range agent.Query(ctx, pool, "How many are left?", nil) {
+//
+// All sessions have the options that the pool was made with, and an ID of their own; callbacks and
+// servers in this process are shared by them. A CLI that dies while it waits is replaced, after a
+// wait if it failed before. Once none is ready, a session starts its CLI itself. A Pool is safe for
+// concurrent use.
+type Pool struct {
+	engine *Engine
+	opts   agent.Options
+	size   int
+	maxAge time.Duration
+	logger *slog.Logger
+
+	life context.Context // ends with Close
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup
+	wake chan struct{} // holds a token when there may be something to start
+
+	mu      sync.Mutex // guards the rest
+	closed  bool
+	ready   []*warm
+	changed chan struct{} // closed and replaced when ready or failure changes
+	failure error         // of the last start; nil after one that succeeded
+}
+
+// A warm session waits for its first input.
+type warm struct {
+	s     *session
+	taken chan struct{} // closed when it is handed out
+	born  time.Time
+}
+
+// errPoolClosed is why sessions that a pool was starting have ended.
+var errPoolClosed = errors.New("claude-code: the pool is closed")
+
+// NewPool returns a pool that begins to start CLIs. o are the options of all its sessions; they
+// cannot name or resume one. The values of ctx reach what the pool starts; its life ends with Close.
+func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (*Pool, error) {
+	pool := &Pool{
+		engine: e, size: 1, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		logger: slog.New(slog.DiscardHandler),
+	}
+	if o != nil {
+		pool.opts = *o
+	}
+	if pool.opts.Logger != nil {
+		pool.logger = pool.opts.Logger
+	}
+	if p != nil {
+		if p.Size < 0 || p.MaxAge < 0 {
+			return nil, fmt.Errorf("claude-code: PoolOptions has Size %d and MaxAge %v, want 0 or more", p.Size, p.MaxAge)
+		}
+		pool.size, pool.maxAge = max(p.Size, 1), p.MaxAge
+	}
+	if pool.opts.SessionID != "" || pool.opts.Resume != (agent.Resume{}) {
+		return nil, errors.New("claude-code: a pool's sessions are new ones: SessionID and Resume must not be set")
+	}
+	pool.life, pool.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	pool.wg.Go(pool.fill)
+	return pool, nil
+}
+
+// Name returns "claude-code".
+func (p *Pool) Name() string { return p.engine.Name() }
+
+// Open hands out a CLI that is ready, or starts one. o must be nil or empty: the options are the pool's.
+func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	if fields := beyondDefaults(o); len(fields) > 0 {
+		return nil, &agent.UnsupportedError{Engine: "claude-code pool", Fields: fields}
+	}
+	for {
+		w, err := p.take()
+		switch {
+		case err != nil:
+			return nil, err
+		case w == nil:
+			return p.open(ctx)
+		case w.s.alive():
+			return w.s, nil
+		}
+		_ = w.s.Close()
+	}
+}
+
+// take removes the session that has been ready longest; nil if there is none.
+func (p *Pool) take() (*warm, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, agent.ErrClosed
+	}
+	if len(p.ready) == 0 {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	w := p.ready[0]
+	p.ready = slices.Delete(p.ready, 0, 1)
+	close(w.taken)
+	p.wakeUp()
+	return w, nil
+}
+
+// Ready waits until the pool is full. It returns the reason if a CLI could not be started, and ctx's error.
+func (p *Pool) Ready(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		full, failure, closed, changed := len(p.ready) >= p.size, p.failure, p.closed, p.changed
+		p.mu.Unlock()
+		switch {
+		case closed:
+			return agent.ErrClosed
+		case full:
+			return nil
+		case failure != nil:
+			return failure
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close ends the CLIs that wait and waits for that; its wait is bounded. Sessions that were handed
+// out go on: whoever has them closes them. It may be called more than once.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.signal()
+	p.mu.Unlock()
+	p.stop(errPoolClosed)
+	p.wg.Wait()
+	return nil
+}
+
+// open starts a session with the pool's options.
+func (p *Pool) open(ctx context.Context) (*session, error) {
+	client, err := agent.Open(ctx, p.engine, &p.opts)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := client.Session().(*session)
+	if !ok {
+		return nil, fmt.Errorf("claude-code: the engine opened a %T", client.Session())
+	}
+	return s, nil
+}
+
+// fill keeps the pool full until it is closed.
+func (p *Pool) fill() {
+	wait := poolBackoff
+	for p.life.Err() == nil {
+		if p.full() {
+			select {
+			case <-p.wake:
+			case <-p.life.Done():
+			}
+			continue
+		}
+		s, err := p.open(p.life)
+		if err == nil {
+			wait = poolBackoff
+			p.keep(s)
+			continue
+		}
+		if p.life.Err() != nil {
+			return
+		}
+		p.logger.Warn("claude-code: the pool could not start a CLI", "error", err, "again in", wait)
+		p.mu.Lock()
+		p.failure = err
+		p.signal()
+		p.mu.Unlock()
+		select {
+		case <-time.After(wait):
+		case <-p.life.Done():
+		}
+		wait = min(2*wait, poolMaxBackoff)
+	}
+}
+
+func (p *Pool) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ready) >= p.size
+}
+
+// keep puts a session into the pool and watches over it.
+func (p *Pool) keep(s *session) {
+	w := &warm{s: s, taken: make(chan struct{}), born: time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready = append(p.ready, w)
+	p.failure = nil
+	p.signal()
+	p.wg.Go(func() { p.watch(w) })
+}
+
+// watch waits until a session is handed out, or takes it out of the pool.
+func (p *Pool) watch(w *warm) {
+	var old <-chan time.Time
+	if p.maxAge > 0 {
+		timer := time.NewTimer(p.maxAge)
+		defer timer.Stop()
+		old = timer.C
+	}
+	died := false
+	select {
+	case <-w.taken:
+		return
+	case <-w.s.ch.ctx.Done():
+		died = true
+	case <-old:
+	case <-p.life.Done():
+	}
+	p.mu.Lock()
+	i := slices.Index(p.ready, w)
+	if i >= 0 {
+		p.ready = slices.Delete(p.ready, i, i+1)
+		p.signal()
+	}
+	p.mu.Unlock()
+	if i < 0 {
+		return // handed out at the same moment: whoever has it sees its end
+	}
+	if died {
+		p.logger.Warn("claude-code: a CLI died while it waited", "error", context.Cause(w.s.ch.ctx))
+		// One that dies at once, again and again, is not replaced in a hurry.
+		if young := poolBackoff - time.Since(w.born); young > 0 {
+			select {
+			case <-time.After(young):
+			case <-p.life.Done():
+			}
+		}
+	}
+	_ = w.s.Close()
+	p.wakeUp()
+}
+
+// wakeUp tells fill to look again.
+func (p *Pool) wakeUp() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// signal tells Ready to look again. The caller holds p.mu.
+func (p *Pool) signal() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// alive reports whether the CLI may still answer.
+func (s *session) alive() bool { return s.ch.ctx.Err() == nil }
+
+// beyondDefaults names the options that say more than a nil pointer does. Those that the package
+// agent fills in by itself count as unset.
+func beyondDefaults(o *agent.Options) []string {
+	if o == nil {
+		return nil
+	}
+	c := *o
+	c.SessionID, c.Logger = "", nil
+	if c.PermissionMode == permission.ModeDefault {
+		c.PermissionMode = ""
+	}
+	if c.MaxToolConcurrency == agent.DefaultMaxToolConcurrency {
+		c.MaxToolConcurrency = 0
+	}
+	var fields []string
+	v := reflect.ValueOf(c)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if !v.FieldByIndex(f.Index).IsZero() {
+			fields = append(fields, f.Name)
+		}
+	}
+	return fields
+}
+
+var _ agent.Engine = (*Pool)(nil)

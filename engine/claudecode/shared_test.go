@@ -1,0 +1,258 @@
+package claudecode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/peers"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/modeltest"
+)
+
+func init() { children["server"] = serverMain }
+
+// serverMain is an MCP server over stdio that notes each start.
+func serverMain() {
+	f, err := os.OpenFile(os.Getenv("CLAUDECODE_TEST_STARTS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	s := mcpserver.New("child", nil)
+	type in struct {
+		Text string `json:"text"`
+	}
+	err2 := mcpserver.AddTool(s, &mcpserver.Tool{Name: "echo"}, func(_ context.Context, a in) (string, error) { return a.Text + " yourself", nil })
+	if err != nil || err2 != nil {
+		os.Exit(1)
+	}
+	_ = mcpserver.ServeStdio(context.Background(), s, nil)
+}
+
+// started is a host with n servers over stdio; starts is where they note that they were started.
+func started(t *testing.T, n int) (h *mcphost.Host, starts string) {
+	t.Helper()
+	starts = filepath.Join(t.TempDir(), "starts")
+	servers := map[string]mcphost.ServerConfig{}
+	for i := range n {
+		servers[fmt.Sprintf("ext%d", i)] = mcphost.Stdio{
+			Command: os.Args[0], Args: []string{"-test.run=none"},
+			Env: map[string]string{"CLAUDECODE_TEST_CHILD": "server", "CLAUDECODE_TEST_STARTS": starts},
+		}
+	}
+	h, err := mcphost.New(&mcphost.Options{Servers: servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	h.Start(t.Context())
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h, starts
+}
+
+func lines(t *testing.T, path string) int {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("\n"))
+}
+
+// Eight queries that share five external servers open five connections, and each query reaches each server.
+func TestQueriesShareConnections(t *testing.T) {
+	h, starts := started(t, 5)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			e, o := fake("polite")
+			o.Host = h
+			msgs, err := ask(t, e, o)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r, ok := msgs[len(msgs)-1].(*agent.Result)
+			if !ok || strings.Count(r.Result, "hello yourself") != 5 {
+				t.Errorf("the last message is %+v", msgs[len(msgs)-1])
+			}
+		})
+	}
+	wg.Wait()
+	if n := lines(t, starts); n != 5 {
+		t.Errorf("%d connections, want 5", n)
+	}
+}
+
+// A host's servers on the real CLI: listed, called, and shown with the state that the host knows. // D107
+func TestRealCLIWithAHost(t *testing.T) {
+	peers.ClaudePath(t)
+	h, starts := started(t, 1)
+	if _, err := h.SetServers(t.Context(), map[string]mcphost.ServerConfig{
+		"ext0": mcphost.Stdio{Command: os.Args[0], Args: []string{"-test.run=none"}, Env: map[string]string{"CLAUDECODE_TEST_CHILD": "server", "CLAUDECODE_TEST_STARTS": starts}},
+		"gone": mcphost.Stdio{Command: "/nothing/here"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := modeltest.New(t,
+		modeltest.ToolUse("mcp__ext0__echo", map[string]string{"text": "hello"}), modeltest.Text("done"),
+		modeltest.ToolUse("mcp__mine__echo", map[string]string{"text": "ours"}), modeltest.Text("done"))
+	e, _ := realWith(t, m, &Options{})
+	c, err := agent.Open(t.Context(), e, &agent.Options{
+		Host: h, AllowedTools: []string{"mcp__ext0", "mcp__mine"},
+		MCPServers: map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(echo(t))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	turn := func() (rows map[string]string, result string) {
+		t.Helper()
+		if err := c.Send(t.Context(), "hi"); err != nil {
+			t.Fatal(err)
+		}
+		rows = map[string]string{}
+		for msg, err := range c.Response(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch msg := msg.(type) {
+			case *agent.SystemInit:
+				for _, row := range msg.MCPServers {
+					rows[row.Name] = row.Status
+				}
+			case *agent.User:
+				for _, r := range msg.ToolResults() {
+					result = r.Text()
+				}
+			}
+		}
+		return rows, result
+	}
+	rows, result := turn()
+	if result != "hello yourself" {
+		t.Errorf("the tool's result is %q", result)
+	}
+	if rows["ext0"] != "connected" || rows["gone"] != "failed" || rows["mine"] != "connected" {
+		t.Errorf("init says %v", rows)
+	}
+	status, err := c.MCPStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range status {
+		if st.Name == "gone" && (st.Status != mcphost.StatusFailed || st.Err == nil) {
+			t.Errorf("status %+v", st)
+		}
+	}
+	if err := c.ReconnectMCPServer(t.Context(), "gone"); err == nil {
+		t.Error("a server that is not there was reconnected")
+	}
+	// Replacing the session's servers leaves the host's.
+	if _, err := c.SetMCPServers(t.Context(), map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(echo(t))}); err != nil {
+		t.Fatal(err)
+	}
+	if rows, result := turn(); result != "ours yourself" || rows["ext0"] == "" {
+		t.Errorf("result %q, init says %v", result, rows)
+	}
+	if n := lines(t, starts); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// Tools that come late, or change, reach the CLI by the notification.
+func TestHostServerNotifies(t *testing.T) {
+	own := mcpserver.New("late", nil)
+	h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{"late": mcphost.InProcess(own)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	e, o := fake("polite")
+	p := &hostServer{host: h, name: "late", s: newSession(e, o)}
+	changed := make(chan string, 64)
+	ss, err := p.OpenSession(t.Context(), &mcpserver.SessionOptions{Notify: func(_ context.Context, n mcpserver.Notification) { changed <- n.Method }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	if tools, err := ss.ListTools(t.Context()); err != nil || len(tools) != 0 {
+		t.Errorf("before it is connected: %v, %v", tools, err)
+	}
+	h.Start(t.Context())
+	if method := <-changed; method != mcpserver.MethodToolListChanged {
+		t.Errorf("notified of %s", method)
+	}
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := mcpserver.AddTool(own, &mcpserver.Tool{Name: "new"}, func(context.Context, struct{}) (string, error) { return "", nil }); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		<-changed
+		if tools, err := ss.ListTools(t.Context()); err != nil || len(tools) == 1 && tools[0].Name == "new" {
+			break
+		}
+	}
+}
+
+// A schema that would cost a server its whole list on the CLI is mended.
+func TestSchemasForTheCLI(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"type":"object","properties":{"a":{}}}`: `{"type":"object","properties":{"a":{}}}`,
+		`{}`:                                   `{"type":"object"}`,
+		`{"anyOf":[{"required":["a"]}]}`:       `{"anyOf":[{"required":["a"]}],"type":"object"}`,
+		`{"type":["object","null"]}`:           `{"type":"object"}`,
+		`{"type":"object","required":"a"}`:     `{"type":"object"}`,
+		`{"type":"object","required":["a"]}`:   `{"type":"object","required":["a"]}`,
+		`true`:                                 `{"type":"object"}`,
+		`[]`:                                   `{"type":"object"}`,
+		`null`:                                 `{"type":"object"}`,
+		``:                                     `{"type":"object"}`,
+		`{"type":"object","required":[1,"a"]}`: `{"type":"object"}`,
+	} {
+		if got, mended := cliSchema(json.RawMessage(in)); string(got) != want || mended != (in != want) {
+			t.Errorf("%s: got %s, mended %t", in, got, mended)
+		}
+	}
+}
+
+// What goes wrong with a host's server is a result that the model reads.
+func TestHostServerFails(t *testing.T) {
+	h, _ := started(t, 1)
+	e, o := fake("polite")
+	p := &hostServer{host: h, name: "ext0", s: newSession(e, o)}
+	ss, err := p.OpenSession(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	if r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "nothing"}); err != nil || !r.IsError || !strings.Contains(r.Text(), "'nothing' not found") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "echo", Arguments: json.RawMessage(`{"text":"a"}`), Meta: mcp.Meta{toolUseIDKey: "t", "progressToken": 1}}); err != nil || r.Text() != "a yourself" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "echo", Arguments: json.RawMessage(`{"text":"a"}`)}); err != nil || !r.IsError {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
