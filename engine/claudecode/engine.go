@@ -12,6 +12,7 @@ package claudecode
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -19,14 +20,15 @@ import (
 // An Engine runs agents on the CLI. It is safe for concurrent use, holds no conversation, and
 // needs no closing: each session is a process of its own.
 type Engine struct {
-	opts Options
+	opts  Options
+	grace time.Duration // how long the CLI has to end by itself, and again after it was told to
 }
 
 var _ agent.Engine = (*Engine)(nil)
 
 // New returns an engine. It does no I/O.
 func New(o *Options) *Engine {
-	e := &Engine{}
+	e := &Engine{grace: closeGrace}
 	if o != nil {
 		e.opts = o.clone()
 	}

@@ -98,7 +98,7 @@ func (s *session) start(ctx context.Context, path string) error {
 	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts))
 	proc, err := subproc.Start(ctx, subproc.Options{
 		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
-		Grace: closeGrace, OnStderr: s.engine.opts.Stderr,
+		Grace: s.engine.grace, OnStderr: s.engine.opts.Stderr,
 	})
 	if err != nil {
 		return &ProcessError{Path: path, Err: err}
@@ -214,9 +214,9 @@ func (s *session) wake() {
 func (s *session) gone() {
 	select {
 	case <-s.proc.Exited():
-	case <-time.After(closeGrace):
+	case <-time.After(s.engine.grace):
 	}
-	s.proc.AwaitExit(s.ch.ctx, closeGrace)
+	s.proc.AwaitExit(s.ch.ctx, s.engine.grace)
 	var end error = &ProcessError{Path: s.path, Stderr: s.proc.Stderr(), Exit: "its output ended"}
 	select {
 	case <-s.proc.Exited():
