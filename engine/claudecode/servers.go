@@ -47,7 +47,7 @@ type sdkServer struct {
 type cliServer struct {
 	Type       string            `json:"type"`
 	Command    string            `json:"command,omitempty"`
-	Args       []string          `json:"args,omitempty"`
+	Args       []string          `json:"args,omitzero"` // the CLI fails on a command that is set later without them
 	Env        map[string]string `json:"env,omitempty"` // null would lose the server, absent does not
 	URL        string            `json:"url,omitempty"`
 	Headers    map[string]string `json:"headers,omitempty"`
