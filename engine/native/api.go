@@ -26,6 +26,8 @@ type api struct {
 	idle      time.Duration
 	// plain is set once the server has refused tool references.
 	plain atomic.Bool
+	// countless is set once the server has turned out not to count tokens.
+	countless atomic.Bool
 }
 
 // environ looks variables up in an overlay and then in the process environment.
@@ -36,6 +38,14 @@ func (e environ) get(name string) string {
 		return v
 	}
 	return os.Getenv(name)
+}
+
+// lookup looks a variable up, empty or not.
+func (e environ) lookup(name string) (string, bool) {
+	if v, ok := e[name]; ok {
+		return v, true
+	}
+	return os.LookupEnv(name)
 }
 
 // newAPI makes the client. What the engine's options leave open comes from env, then from where

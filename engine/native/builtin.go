@@ -2,6 +2,7 @@ package native
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -22,11 +23,28 @@ func builtin(def apiTool, alwaysLoad bool, run func(t *turn, c *call, args json.
 	}
 }
 
-// builtins are the engine's own tools that the session has a use for by now, beside the search. Their
-// number only grows, so that it says which they are.
+// A kit is those of the engine's own tools that a session has a use for by now, beside the search. Each
+// stays once it is there, so that the requests stay the same.
+type kit struct {
+	seen      uint64 // the revision of the servers that was looked at last
+	looked    bool
+	resources []*tool
+	read      []*tool // of stored results
+}
+
+// builtins are the kit's tools as of now. Their number says which they are.
 func (s *session) builtins() []*tool {
-	var tools []*tool
-	return tools
+	k := &s.kit
+	if len(k.read) == 0 && s.stored.Load() {
+		k.read = []*tool{newReadTool()}
+	}
+	if now := s.revision(); len(k.resources) == 0 && (!k.looked || now != k.seen) {
+		k.seen, k.looked = now, true
+		if len(s.resourceServers()) > 0 {
+			k.resources = []*tool{newListResourcesTool(), newReadResourceTool()}
+		}
+	}
+	return slices.Concat(k.resources, k.read)
 }
 
 // ownTools settles calls of the engine's own tools that nothing else settles: they read what the

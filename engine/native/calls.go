@@ -55,7 +55,7 @@ func errorAnswer(c *call, text string) answer {
 		text = "Unknown error"
 	}
 	return answer{
-		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: limitContent(agent.TextContent(text), true, 0), IsError: true},
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(cutError(text)), IsError: true},
 		raw:    encode("Error: " + text),
 	}
 }
@@ -240,8 +240,26 @@ func callError(c *call, err error) string {
 
 // convert makes a tool's result readable for the model and keeps it for the program.
 func (t *turn) convert(c *call, res *mcpserver.Result) answer {
+	blocks := mcphost.ModelContent(c.tool.Server, c.tool.Name, res, &mcphost.ContentOptions{Save: t.s.store.Save})
+	content := modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
+	if res.IsError && t.s.finder.unread(c.tool) {
+		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
+	}
+	if len(content) == 0 {
+		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
+	}
+	return answer{
+		result: &agent.ToolResultBlock{
+			ToolUseID: c.use.ID, IsError: res.IsError, Content: content,
+		},
+		raw: rawResult(res),
+	}
+}
+
+// modelContent are a result's blocks in the form of the request.
+func modelContent(blocks []mcphost.ContentBlock) agent.Content {
 	var content agent.Content
-	for _, b := range mcphost.ModelContent(c.tool.Server, c.tool.Name, res, nil) {
+	for _, b := range blocks {
 		switch b.Type {
 		case "image":
 			content = append(content, &agent.ImageBlock{Source: agent.ImageSource{
@@ -253,19 +271,7 @@ func (t *turn) convert(c *call, res *mcpserver.Result) answer {
 			}
 		}
 	}
-	if res.IsError && t.s.finder.unread(c.tool) {
-		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
-	}
-	if len(content) == 0 {
-		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
-	}
-	return answer{
-		result: &agent.ToolResultBlock{
-			ToolUseID: c.use.ID, IsError: res.IsError,
-			Content: limitContent(content, res.IsError, c.tool.MaxResultSize),
-		},
-		raw: rawResult(res),
-	}
+	return content
 }
 
 // rawResult is a tool's own result in the form of the CLI: its blocks, or an object if there is

@@ -471,33 +471,6 @@ func TestConfigProblemsAreShown(t *testing.T) {
 	}
 }
 
-func TestLimitContent(t *testing.T) {
-	text := func(n int) agent.Content { return agent.Content{&agent.TextBlock{Text: strings.Repeat("é", n)}} }
-	tests := []struct {
-		name     string
-		c        agent.Content
-		isError  bool
-		declared int
-		cut      bool
-	}{
-		{"50,000 are kept", text(50_000), false, 0, false},
-		{"50,001 are not", text(50_001), false, 0, true},
-		{"a declared limit is higher", text(60_000), false, 100_000, false},
-		{"a declared limit is lower", text(600), false, 500, true},
-		{"errors have less", text(10_001), true, 100_000, true},
-		{"over several blocks", append(text(30_000), text(30_000)...), false, 0, true},
-	}
-	for _, tt := range tests {
-		got := limitContent(tt.c, tt.isError, tt.declared)
-		if cut := len(got) > len(tt.c); cut != tt.cut {
-			t.Errorf("%s: cut %v", tt.name, cut)
-		}
-		if tt.cut && (len(got.Text()) > 2*51_000 || !strings.Contains(got.Text(), "characters truncated")) {
-			t.Errorf("%s: %d bytes", tt.name, len(got.Text()))
-		}
-	}
-}
-
 func TestFixSurrogates(t *testing.T) {
 	for in, want := range map[string]string{
 		`"plain"`:                      `"plain"`,

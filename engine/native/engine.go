@@ -43,6 +43,11 @@ type Options struct {
 	Prices map[string]Price
 	// DisablePromptCaching sends requests without cache breakpoints, for gateways that refuse them.
 	DisablePromptCaching bool
+	// ResultsDir is the folder in which results that are too large for the model are kept, and
+	// content that it cannot read: files of mode 0600, at most 1 GiB a session. Files in it stay.
+	// Empty means a folder of each session's own among the system's temporary files, which is
+	// removed when the session closes.
+	ResultsDir string
 	// DisableToolReferences describes what a tool search has found in words, and sends the found
 	// tools like all others, for gateways that know neither tool references nor defer_loading. An
 	// engine that meets such a gateway does so by itself after its first refusal.

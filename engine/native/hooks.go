@@ -239,14 +239,14 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 			t.heed(event, agent.HookOutput{AdditionalContext: o.Feedback})
 		}
 		if o.UpdatedOutput != nil {
-			a.result.Content, a.plain = cleanContent(c, o.UpdatedOutput), nil
+			a.result.Content, a.plain = t.cleanContent(c, o.UpdatedOutput), nil
 		}
 	}
 	return a
 }
 
 // cleanContent is content from outside without what the API refuses.
-func cleanContent(c *call, content agent.Content) agent.Content {
+func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
 	var out agent.Content
 	for _, b := range content {
 		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
@@ -257,7 +257,7 @@ func cleanContent(c *call, content agent.Content) agent.Content {
 	if len(out) == 0 {
 		return agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
 	}
-	return limitContent(out, false, 0)
+	return t.fitContent(c, out)
 }
 
 // postToolBatch runs the hooks after all calls of a response.

@@ -1,70 +1,39 @@
 package native
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/anthropics/anthropic-sdk-go/v2"
+
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 )
 
-// The most characters of one tool result that the model is sent. A tool that declares
-// anthropic/maxResultSizeChars sets its own limit for what succeeds.
 const (
-	maxResultChars = 50_000
-	maxErrorChars  = 10_000
+	// maxErrorChars is the longest text of an error of the engine's own, in characters; of a longer one
+	// both ends are kept. Those of tools are bounded by [mcphost.FitOutput] in the same way.
+	maxErrorChars = 10_000
+	// countTimeout bounds one question about the weight of a result.
+	countTimeout = 5 * time.Second
+	// countReach is up to how many times the limit an estimate is doubted: what is far above is too
+	// heavy however it is counted, and not worth its upload.
+	countReach = 4
 )
 
-// limitContent cuts the texts of a result to a limit over all of them. Images do not count. What is
-// left out is said in the place where it was.
-func limitContent(c agent.Content, isError bool, declared int) agent.Content {
-	limit := maxResultChars
-	switch {
-	case isError:
-		limit = maxErrorChars
-	case declared > 0:
-		limit = declared
+// cutError bounds an error's text.
+func cutError(text string) string {
+	n := utf8.RuneCountInString(text)
+	if n <= maxErrorChars {
+		return text
 	}
-	total := 0
-	for _, b := range c {
-		if t, ok := b.(*agent.TextBlock); ok {
-			total += utf8.RuneCountInString(t.Text)
-		}
-	}
-	if total <= limit {
-		return c
-	}
-	out := make(agent.Content, 0, len(c))
-	room := limit
-	for _, b := range c {
-		t, ok := b.(*agent.TextBlock)
-		if !ok {
-			out = append(out, b)
-			continue
-		}
-		n := utf8.RuneCountInString(t.Text)
-		if n > room {
-			out = append(out, &agent.TextBlock{Text: cutMiddle(t.Text, n, room)})
-			room = 0
-			continue
-		}
-		room -= n
-		out = append(out, t)
-	}
-	out = append(out, &agent.TextBlock{Text: fmt.Sprintf(
-		"[The result was cut: it has %d characters, and at most %d are passed on. Ask for a smaller part of it if you need the rest.]", total, limit)})
-	return out
-}
-
-// cutMiddle keeps the first and last half of what there is room for of a text of n characters.
-func cutMiddle(text string, n, room int) string {
-	head := skip(text, room-room/2)
-	tail := skip(text, n-room/2)
-	var b strings.Builder
-	b.WriteString(text[:head])
-	fmt.Fprintf(&b, "\n\n... [%d characters truncated] ...\n\n", n-room)
-	b.WriteString(text[tail:])
-	return b.String()
+	head, tail := skip(text, maxErrorChars/2), skip(text, n-maxErrorChars/2)
+	return text[:head] + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", n-maxErrorChars) + text[tail:]
 }
 
 // skip is the index in text after n characters.
@@ -76,4 +45,97 @@ func skip(text string, n int) int {
 		n--
 	}
 	return len(text)
+}
+
+// outputOptions are the limits of a result. declared is the limit in characters that its tool asks for.
+func (t *turn) outputOptions(server, tool string, isError bool, declared int) *mcphost.OutputOptions {
+	limits := mcphost.OutputLimitsFrom(t.s.env.lookup)
+	return &mcphost.OutputOptions{
+		Limits: limits, IsError: isError, Declared: declared, ReadTool: readTool,
+		Store: func(text string) (string, error) {
+			path, err := t.s.store.StoreText(server, tool, text)
+			if err != nil {
+				t.s.opts.Logger.Warn("a result could not be stored", "server", server, "tool", tool, "error", err)
+				return "", err
+			}
+			t.s.stored.Store(true)
+			return path, nil
+		},
+		CountTokens: func(ctx context.Context, text string) (int, error) {
+			limit := limits.Tokens
+			if limit == 0 {
+				limit = mcphost.DefaultOutputTokens
+			}
+			estimate := utf8.RuneCountInString(text) / charsPerToken
+			if estimate > countReach*limit {
+				return estimate, nil
+			}
+			return t.s.api.countTokens(ctx, t.s.model, text)
+		},
+	}
+}
+
+// fitContent brings content that is not a tool's own within the limits of results.
+func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
+	var blocks []mcphost.ContentBlock
+	total := 0
+	for _, b := range content {
+		switch b := b.(type) {
+		case *agent.TextBlock:
+			blocks = append(blocks, mcphost.ContentBlock{Type: "text", Text: b.Text})
+			total += len(b.Text)
+		default:
+			blocks = append(blocks, mcphost.ContentBlock{Type: "image"}) // counts as one, whatever it is
+		}
+	}
+	if total <= mcphost.DefaultOutputChars && t.s.env.get("MAX_MCP_OUTPUT_TOKENS") == "" {
+		return content
+	}
+	fitted := mcphost.FitOutput(t.ctx, blocks, t.outputOptions("hook", c.use.Name, false, 0))
+	if len(fitted) == len(blocks) && &fitted[0] == &blocks[0] {
+		return content
+	}
+	var out agent.Content
+	for _, b := range fitted {
+		if !isBlank(b.Text) {
+			out = append(out, &agent.TextBlock{Text: b.Text})
+		}
+	}
+	return out
+}
+
+// countTokens asks the API what a text weighs. A server that cannot count is not asked again.
+func (a *api) countTokens(ctx context.Context, model, text string) (int, error) {
+	if a.countless.Load() {
+		return 0, errCountless
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	body := encode(struct {
+		Model    string     `json:"model"`
+		Messages []textTurn `json:"messages"`
+	}{model, []textTurn{{roleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
+	var res struct {
+		InputTokens *int `json:"input_tokens"`
+	}
+	err := a.client.Post(ctx, "v1/messages/count_tokens", []byte(body), &res)
+	var refused *anthropic.Error
+	switch {
+	case errors.As(err, &refused) && refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode < 500:
+		a.countless.Store(true)
+		return 0, err
+	case err != nil:
+		return 0, err
+	case res.InputTokens == nil:
+		a.countless.Store(true)
+		return 0, errCountless
+	}
+	return *res.InputTokens, nil
+}
+
+var errCountless = errors.New("native: the model's server does not count tokens")
+
+type textTurn struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
 }

@@ -131,8 +131,8 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	s.refreshTable()
 	s.emit(s.initMessage())
 	t.start, t.told = s.history.mark(), s.finder.told
-	if why := t.accept(in); why != "" {
-		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped, why)
+	if why, reason := t.accept(in); why != "" {
+		return t.result(agent.SubtypeErrorDuringExecution, reason, why)
 	}
 	if r := t.hookStopped(); r != nil {
 		return r
@@ -153,21 +153,26 @@ func (s *session) setInterrupt(cancel context.CancelCauseFunc) {
 	s.interrupt = cancel
 }
 
-// accept takes an input into the conversation, unless a hook blocks it, and returns why it does.
-func (t *turn) accept(in *agent.Input) string {
+// accept takes an input into the conversation, unless a hook blocks it, or it is a command that cannot
+// be carried out. It returns why it does not, and the reason of a turn that ends with that.
+func (t *turn) accept(in *agent.Input) (why, reason string) {
 	if in.UUID != "" {
 		t.uuids = append(t.uuids, in.UUID)
 	}
 	if why := t.promptBlocked(in); why != "" {
-		return why
+		return why, agent.ReasonHookStopped
 	}
-	t.s.history.addUser(inputParts(in)...)
+	parts, why := t.expand(in)
+	if why != "" {
+		return why, agent.ReasonTurnSetupFailed
+	}
+	t.s.history.addUser(parts...)
 	for _, text := range t.s.startContext {
 		t.s.history.addUser(textPart(text))
 	}
 	t.s.startContext = nil
 	t.takeContext()
-	return ""
+	return "", ""
 }
 
 // inputParts are the blocks of an input as they are sent, without those that hold nothing.
@@ -272,7 +277,7 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 		}
 	}
 	for _, in := range t.s.waiting() { // the model will be asked again, so they are for this turn
-		if why := t.accept(in); why != "" {
+		if why, _ := t.accept(in); why != "" {
 			t.s.warn("prompt_blocked", "%s", why)
 		}
 	}

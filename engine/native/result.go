@@ -87,7 +87,7 @@ func (s *session) initMessage() *agent.SystemInit {
 	s.mu.Unlock()
 	m := &agent.SystemInit{
 		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
-		Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
+		SlashCommands: s.commandNames(), Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
 	}
 	if s.output != nil {
 		m.Tools = append(m.Tools, s.output.model.Name)

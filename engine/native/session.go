@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,7 +53,10 @@ type session struct {
 	accepted    mark // what of the history the API has taken
 	table       *table
 	finder      finder
-	offer       *offer   // the tools of the latest request
+	kit         kit
+	store       *mcphost.ResultStore // what is too large for the model
+	offer       *offer               // the tools of the latest request
+	commandList commandList
 	system      []string // what the system prompt has beside the program's own
 	quarantined map[string]string
 	totals      map[string]agent.ModelUsage
@@ -63,6 +67,8 @@ type session struct {
 	thoughts    thoughtPolicy
 	// startContext is what hooks have for the model before the first turn.
 	startContext []string
+
+	stored atomic.Bool // store has a text
 
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host
@@ -85,7 +91,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
-		finder: newFinder(o, environ(o.Env)),
+		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
 	}
 	if o.Dir == "" {
 		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
@@ -457,6 +463,7 @@ func (s *session) Close() error {
 		case <-stuck.C:
 			err = errors.Join(err, fmt.Errorf("native: the session did not stop within %v", closeWait))
 		}
+		err = errors.Join(err, s.store.Close())
 	})
 	return err
 }

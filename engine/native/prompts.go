@@ -1,0 +1,322 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// commandsWait bounds the wait for the servers' lists of prompts. What is not there by then is left
+// out, and asked for again later.
+const commandsWait = 3 * time.Second
+
+// A command is a prompt of a server's.
+type command struct {
+	agent.Command
+	host *mcphost.Host
+}
+
+// A commandList is the commands as of one revision of the servers. It may be used by several
+// goroutines.
+type commandList struct {
+	mu       sync.Mutex // held while the lists are fetched
+	commands []command
+	revision uint64
+	fetched  bool
+	whole    bool // no server was left out
+}
+
+// commands are the commands that there are now, sorted by name. again asks once more the servers that
+// did not answer.
+func (s *session) commands(ctx context.Context, again bool) []command {
+	l := &s.commandList
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	revision := s.revision()
+	if l.fetched && l.revision == revision && (l.whole || !again) {
+		return l.commands
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandsWait)
+	defer cancel()
+	l.commands, l.whole = s.fetchCommands(ctx)
+	l.revision, l.fetched = revision, true
+	return l.commands
+}
+
+// fetchCommands asks the servers for their prompts, all at the same time.
+func (s *session) fetchCommands(ctx context.Context) (commands []command, whole bool) {
+	type source struct {
+		host *mcphost.Host
+		name string
+	}
+	var sources []source
+	seen := map[string]bool{}
+	for _, h := range s.hosts() {
+		for _, st := range h.Status() {
+			if !seen[st.Name] && st.Status == mcphost.StatusConnected && st.Capabilities != nil && st.Capabilities.Prompts != nil && !forbidden(s.permissions(), st.Name) {
+				sources = append(sources, source{h, st.Name})
+			}
+			seen[st.Name] = true
+		}
+	}
+	lists := make([][]mcphost.Prompt, len(sources))
+	errs := make([]error, len(sources))
+	var wg sync.WaitGroup
+	for i, src := range sources {
+		wg.Go(func() { lists[i], errs[i] = src.host.Prompts(ctx, src.name) })
+	}
+	wg.Wait()
+	taken := map[string]bool{}
+	for i, list := range lists {
+		for _, p := range list {
+			c := command{commandOf(sources[i].name, p.Prompt), sources[i].host}
+			if taken[c.Name] {
+				s.opts.Logger.Warn("prompt left out: another has its name", "server", c.Server, "prompt", c.Prompt, "name", c.Name)
+				continue
+			}
+			taken[c.Name] = true
+			commands = append(commands, c)
+		}
+		if errs[i] != nil {
+			s.opts.Logger.Warn("listing prompts", "server", sources[i].name, "error", errs[i])
+		}
+	}
+	slices.SortFunc(commands, func(a, b command) int { return strings.Compare(a.Name, b.Name) })
+	return commands, errors.Join(errs...) == nil
+}
+
+// commandOf describes a prompt.
+func commandOf(server string, p *mcp.Prompt) agent.Command {
+	c := agent.Command{
+		Name: toolname.Server(server) + toolname.Separator + p.Name, Title: p.Title, Description: p.Description,
+		Server: server, Prompt: p.Name,
+	}
+	var hint []string
+	for _, a := range p.Arguments {
+		if a == nil {
+			continue
+		}
+		c.Arguments = append(c.Arguments, agent.CommandArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
+		if a.Required {
+			hint = append(hint, "<"+a.Name+">")
+		} else {
+			hint = append(hint, "["+a.Name+"]")
+		}
+	}
+	c.ArgumentHint = strings.Join(hint, " ")
+	return c
+}
+
+// commandNames are the names for the init message.
+func (s *session) commandNames() []string {
+	var names []string
+	for _, c := range s.commands(s.life, false) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Commands returns the session's commands.
+func (s *session) Commands(ctx context.Context) ([]agent.Command, error) {
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	var list []agent.Command
+	for _, c := range s.commands(ctx, true) {
+		c.Arguments = slices.Clone(c.Arguments)
+		list = append(list, c.Command)
+	}
+	return list, ctx.Err()
+}
+
+// CompleteCommand asks a prompt's server what an argument may be.
+func (s *session) CompleteCommand(ctx context.Context, name, argument, value string, filled map[string]string) (*agent.Completion, error) {
+	if s.life.Err() != nil {
+		return nil, agent.ErrClosed
+	}
+	name = strings.TrimPrefix(name, "/")
+	commands := s.commands(ctx, false)
+	i := slices.IndexFunc(commands, func(c command) bool { return c.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("native: there is no command %q", name)
+	}
+	c := commands[i]
+	if st, ok := c.host.ServerStatus(c.Server); ok && (st.Capabilities == nil || st.Capabilities.Completions == nil) {
+		return &agent.Completion{}, nil
+	}
+	p := &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/prompt", Name: c.Prompt},
+		Argument: mcp.CompleteParamsArgument{Name: argument, Value: value},
+	}
+	if len(filled) > 0 {
+		p.Context = &mcp.CompleteContext{Arguments: filled}
+	}
+	res, err := c.host.Complete(ctx, c.Server, p)
+	if err != nil {
+		return nil, err
+	}
+	return &agent.Completion{Values: res.Completion.Values, Total: res.Completion.Total, HasMore: res.Completion.HasMore}, nil
+}
+
+// expand makes the blocks of an input: its own, or those of the prompt that it is a command for. It
+// returns why a command cannot be carried out.
+func (t *turn) expand(in *agent.Input) ([]part, string) {
+	text := strings.TrimLeftFunc(in.Content.Text(), unicode.IsSpace)
+	if !strings.HasPrefix(text, "/mcp__") {
+		return inputParts(in), ""
+	}
+	c, rest, ok := t.findCommand(text[1:])
+	if !ok {
+		name, _, _ := strings.Cut(text, " ")
+		return nil, fmt.Sprintf("Unknown command: %s. %s", clip(oneLine(name), 200), t.knownCommands())
+	}
+	args, err := commandArguments(c.Arguments, rest)
+	if err != nil {
+		return nil, fmt.Sprintf("/%s: %v. Usage: /%s", c.Name, err, strings.TrimSpace(c.Name+" "+c.ArgumentHint))
+	}
+	res, err := c.host.GetPrompt(t.ctx, c.Server, c.Prompt, args)
+	if err != nil {
+		return nil, fmt.Sprintf("/%s: %v", c.Name, err)
+	}
+	said := "<command-name>/" + c.Name + "</command-name>"
+	if rest = strings.TrimSpace(rest); rest != "" {
+		said += "\n<command-args>" + rest + "</command-args>"
+	}
+	parts := []part{textPart(said)}
+	for _, m := range res.Messages {
+		if m == nil {
+			continue
+		}
+		blocks := mcphost.ModelContent(c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &mcphost.ContentOptions{Save: t.s.store.Save})
+		for _, b := range modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
+			parts = append(parts, part{raw: encode(b)})
+		}
+	}
+	for _, b := range in.Content { // what came beside the command
+		if _, ok := b.(*agent.TextBlock); !ok {
+			parts = append(parts, part{raw: encode(b)})
+		}
+	}
+	return parts, ""
+}
+
+// findCommand finds the command that a text begins with, and what follows it. The names of prompts may
+// have space in them, so the longest name counts. Servers that are connecting are waited for.
+func (t *turn) findCommand(text string) (c command, rest string, ok bool) {
+	for range 2 {
+		for _, known := range t.s.commands(t.ctx, true) {
+			after, found := strings.CutPrefix(text, known.Name)
+			if found && (after == "" || unicode.IsSpace(rune(after[0]))) && len(known.Name) > len(c.Name) {
+				c, rest, ok = known, after, true
+			}
+		}
+		h, server, pending := serverOf(t.s.hosts(), text, func(st mcphost.ServerStatus) bool { return st.Status == mcphost.StatusPending })
+		if ok || !pending || h.Ready(t.ctx, server.Name) != nil {
+			break
+		}
+	}
+	return c, rest, ok
+}
+
+// knownCommands says which commands there are.
+func (t *turn) knownCommands() string {
+	var names []string
+	for _, c := range t.s.commands(t.ctx, false) {
+		names = append(names, "/"+c.Name)
+	}
+	if len(names) == 0 {
+		return "No connected MCP server has prompts."
+	}
+	return "There are: " + clip(strings.Join(names, ", "), 1000)
+}
+
+// commandArguments reads the arguments of a command: by their order, or by name.
+func commandArguments(declared []agent.CommandArgument, text string) (map[string]string, error) {
+	words, err := splitArguments(text)
+	if err != nil {
+		return nil, err
+	}
+	args := map[string]string{}
+	var open []string
+	for _, w := range words {
+		name, value, named := strings.Cut(w.text, "=")
+		if named && !w.quotedName && slices.ContainsFunc(declared, func(a agent.CommandArgument) bool { return a.Name == name }) {
+			args[name] = value
+			continue
+		}
+		open = append(open, w.text)
+	}
+	for _, a := range declared {
+		if _, given := args[a.Name]; given || len(open) == 0 {
+			continue
+		}
+		args[a.Name], open = open[0], open[1:]
+	}
+	if len(open) > 0 {
+		return nil, fmt.Errorf("%d arguments too many, from %q on (quote an argument that has space in it)", len(open), clip(open[0], 100))
+	}
+	for _, a := range declared {
+		if _, given := args[a.Name]; a.Required && !given {
+			return nil, fmt.Errorf("argument %q is missing", a.Name)
+		}
+	}
+	return args, nil
+}
+
+// A word is an argument as it was written.
+type word struct {
+	text       string
+	quotedName bool // it began with a quote, so that it is no NAME=VALUE
+}
+
+// splitArguments splits a text at white space. What is in single or double quotes stays together; in
+// double quotes and outside of quotes a backslash takes a quote, a space or a backslash as it is.
+func splitArguments(text string) ([]word, error) {
+	var words []word
+	var w *word
+	var quote rune
+	runes := []rune(text)
+	for i := 0; i < len(runes); i++ {
+		r := runes[i]
+		if w == nil {
+			if unicode.IsSpace(r) {
+				continue
+			}
+			w = &word{quotedName: r == '"' || r == '\''}
+		}
+		switch {
+		case r == '\\' && quote != '\'' && i+1 < len(runes) && strings.ContainsRune(`"'\ `, runes[i+1]):
+			i++
+			w.text += string(runes[i])
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote == 0 && unicode.IsSpace(r):
+			words, w = append(words, *w), nil
+		default:
+			w.text += string(r)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote %c is not closed", quote)
+	}
+	if w != nil {
+		words = append(words, *w)
+	}
+	return words, nil
+}
+
+var _ agent.Commander = (*session)(nil)

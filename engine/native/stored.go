@@ -1,0 +1,54 @@
+package native
+
+import (
+	"encoding/json"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
+
+// readTool is the tool that reads and searches stored results. The model has it from the first stored
+// result on.
+const readTool = "ReadToolResult"
+
+func newReadTool() *tool {
+	return builtin(apiTool{
+		Name: readTool,
+		Description: "Reads a tool result that was too large and has been saved to a file, in parts: by lines (offset and limit), " +
+			"by a search (pattern), or within long lines (column). Lines and characters are counted from 1.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"path":{"type":"string","description":"the path of the file, as the result says it"},` +
+			`"offset":{"type":"integer","minimum":1,"description":"the first line to read"},` +
+			`"limit":{"type":"integer","minimum":1,"description":"how many lines, or matches, to return: 200 lines or 50 matches unless it is set"},` +
+			`"column":{"type":"integer","minimum":1,"description":"the first character of each line, for files with long lines"},` +
+			`"pattern":{"type":"string","description":"a regular expression (RE2): only lines that match are returned, and of long lines what is around each match"}},` +
+			`"required":["path"]}`),
+	}, true, (*turn).readStored)
+}
+
+// readStored answers a call of it.
+func (t *turn) readStored(c *call, args json.RawMessage) answer {
+	var in struct {
+		Path string `json:"path"`
+		mcphost.StoredQuery
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return errorAnswer(c, "The input cannot be read: "+err.Error())
+	}
+	if in.Path == "" {
+		return errorAnswer(c, "path is missing: give the path that the result was saved to")
+	}
+	text, err := t.s.store.Read(in.Path, in.StoredQuery)
+	if err != nil {
+		return errorAnswer(c, err.Error())
+	}
+	return textAnswer(c, text)
+}
+
+// textAnswer answers a call of one of the engine's own tools.
+func textAnswer(c *call, text string) answer {
+	if isBlank(text) {
+		text = "(nothing but white space)"
+	}
+	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: encode(text)}
+}
