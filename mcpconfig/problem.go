@@ -32,6 +32,8 @@ type Problem struct {
 	Path string
 	// Message says what is wrong, Want what was expected, Instead what to write. The last two may be empty.
 	Message, Want, Instead string
+	// Named says that the caller named the file, by --settings say, and did not leave it to the sources.
+	Named bool
 	// Also are further faults of the same entry, each with its path.
 	Also []string
 }

@@ -14,8 +14,8 @@ type contextState struct {
 	table    *table
 	loaded   func(*tool) bool // whether the definition of a tool of the table is sent
 	system   int              // bytes of the system prompt
-	messages int   // bytes of the conversation
-	counted  int64 // tokens of the request and its answer as the API counted them; 0 while there is no answer
+	messages int              // bytes of the conversation
+	counted  int64            // tokens of the request and its answer as the API counted them; 0 while there is no answer
 }
 
 // tokensOf estimates the tokens of a number of bytes of JSON or text.

@@ -64,6 +64,19 @@ var (
 // dated matches the date, and the version of a cloud platform, at the end of a model ID.
 var dated = regexp.MustCompile(`[-@]\d{8}(-v\d+(:\d+)?)?$`)
 
+// aliases are the short names of the latest model of each family, as Claude Code has them.
+var aliases = map[string]string{
+	"default": DefaultModel, "fable": "claude-fable-5-2", "opus": "claude-opus-5-5", "sonnet": "claude-sonnet-5-5", "haiku": "claude-haiku-5-5",
+}
+
+// modelOf is the ID of a model that may be named by an alias.
+func modelOf(name string) string {
+	if id, ok := aliases[strings.ToLower(name)]; ok {
+		return id
+	}
+	return name
+}
+
 // specOf returns what is known of a model. Names that cloud platforms give to the models count too.
 func specOf(model string) (modelSpec, bool) {
 	model = dated.ReplaceAllString(model, "")

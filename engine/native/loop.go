@@ -49,7 +49,7 @@ func (s *session) start(problems []permission.Problem) error {
 	s.mu.Unlock()
 	if own != nil {
 		wait := mcphost.WaitInput{
-			Named: s.opts.AllowedTools, PermissionPromptTool: s.opts.PermissionPromptTool,
+			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
 			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
 		}
 		if err := own.WaitFirstTurn(s.life, wait); err != nil {

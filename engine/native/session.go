@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -24,6 +25,8 @@ import (
 const (
 	// outboxSize is how many messages wait for a receiver before the session pauses.
 	outboxSize = 64
+	// endWait is how long Close waits for the work to stop before it closes the servers under it.
+	endWait = 2 * time.Second
 	// closeWait bounds the wait of Close for the work to stop; it is over at once unless something is badly stuck.
 	closeWait = 10 * time.Second
 )
@@ -40,6 +43,8 @@ type session struct {
 	env    environ
 	shared *mcphost.Host // the caller's; nil if there is none
 	output *structured   // nil for free text
+	// settings are what the settings files say; what of it is an option is in opts.
+	settings *mcpconfig.Settings
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -87,19 +92,24 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	if fields := unsupported(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: fields}
 	}
+	if o.Dir == "" {
+		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
+	}
+	found, err := readFiles(o)
+	if err != nil {
+		return nil, err
+	}
+	found.apply(o)
 	s := &session{
-		engine: e, opts: o, env: environ(o.Env), shared: o.Host,
+		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
 		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
 	}
-	if o.Dir == "" {
-		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
-	}
+	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
 		s.thoughts = allThoughts // models with a budget of tokens want them back, whoever had them
 	}
-	var err error
 	if s.api, err = e.connect(s.env); err != nil {
 		return nil, err
 	}
@@ -118,7 +128,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	var problems []permission.Problem
 	s.policy, problems = permission.NewPolicy(&permission.Options{
-		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode,
+		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.policies,
 	})
 	if s.own != nil {
 		s.own.Start(s.life)
@@ -133,20 +143,14 @@ func unsupported(o *agent.Options) []string {
 	if o.Resume != (agent.Resume{}) {
 		fields = append(fields, "Resume")
 	}
-	if len(o.SettingSources) > 0 {
-		fields = append(fields, "SettingSources")
-	}
-	if o.Settings != "" {
-		fields = append(fields, "Settings")
-	}
 	return fields
 }
 
 // resolveModel is the model for a name that may be empty.
 func (s *session) resolveModel(name string) string {
-	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL")} {
+	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL"), s.settings.Model} {
 		if name != "" {
-			return name
+			return modelOf(name)
 		}
 	}
 	return DefaultModel
@@ -380,11 +384,16 @@ func (s *session) serverStatus() []mcphost.ServerStatus {
 	return all
 }
 
-// hostOf finds the host that has a server; the session's own goes first.
+// hostOf is findHost in an open session.
 func (s *session) hostOf(name string) (*mcphost.Host, error) {
 	if s.life.Err() != nil {
 		return nil, agent.ErrClosed
 	}
+	return s.findHost(name)
+}
+
+// findHost finds the host that has a server; the session's own goes first.
+func (s *session) findHost(name string) (*mcphost.Host, error) {
 	var names []string
 	for _, h := range s.hosts() {
 		for _, st := range h.Status() {
@@ -442,7 +451,7 @@ func (s *session) ownHost() (*mcphost.Host, error) {
 	return s.own, nil
 }
 
-// Close stops everything and waits for it.
+// Close stops everything and waits for it. The hooks on the end run while the servers are still there.
 func (s *session) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -450,22 +459,31 @@ func (s *session) Close() error {
 		s.stop(agent.ErrClosed)
 		own := s.own
 		s.mu.Unlock()
+		ended := s.stopped(endWait)
+		if ended && s.started {
+			s.sessionEnd()
+		}
 		if own != nil {
 			err = own.Close()
 		}
-		stuck := time.NewTimer(closeWait)
-		defer stuck.Stop()
-		select {
-		case <-s.done:
-			if s.started {
-				s.sessionEnd()
-			}
-		case <-stuck.C:
+		if !ended && !s.stopped(closeWait) {
 			err = errors.Join(err, fmt.Errorf("native: the session did not stop within %v", closeWait))
 		}
 		err = errors.Join(err, s.store.Close())
 	})
 	return err
+}
+
+// stopped waits until the session's goroutine has returned, and reports whether it has in time.
+func (s *session) stopped(within time.Duration) bool {
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-s.done:
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // next waits for an input. It returns nil when the session is over.

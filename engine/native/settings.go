@@ -1,0 +1,78 @@
+package native
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// files are what the configuration files of a run come to.
+type files struct {
+	settings *mcpconfig.Settings
+	servers  map[string]mcphost.ServerConfig
+	policies map[string]map[string]permission.ToolPolicy
+	problems []mcpconfig.Problem
+}
+
+// readFiles reads the configuration files that the options name. What is faulty in them is a problem;
+// only a file that the program itself names has to be there.
+func readFiles(o *agent.Options) (*files, error) {
+	var scopes []mcpconfig.Scope // nil means all
+	if o.SettingSources != nil {
+		scopes = []mcpconfig.Scope{}
+	}
+	for _, source := range o.SettingSources {
+		scopes = append(scopes, mcpconfig.Scope(source))
+	}
+	f := &files{}
+	f.settings, f.problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
+		Dir: o.Dir, SettingSources: scopes, Settings: o.Settings, LookupEnv: environ(o.Env).lookup,
+	})
+	for _, p := range f.problems {
+		if p.Level == mcpconfig.LevelFile && o.Settings != "" && p.Named {
+			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or JSON"}
+		}
+	}
+	if o.StrictMCPConfig || scopes != nil && len(scopes) == 0 {
+		return f, nil
+	}
+	env := environ(maps.Clone(f.settings.Env))
+	maps.Copy(env, o.Env)
+	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: env.lookup})
+	var more []mcpconfig.Problem
+	f.servers, more = cfg.ServerConfigs()
+	f.policies = cfg.Policies()
+	f.problems = slices.Concat(f.problems, problems, more)
+	return f, nil
+}
+
+// apply lays the options over the files: what the program says itself counts.
+func (f *files) apply(o *agent.Options) {
+	env := maps.Clone(f.settings.Env)
+	maps.Copy(env, o.Env)
+	o.Env = env
+	for name, config := range f.servers {
+		if _, own := o.MCPServers[name]; own {
+			delete(f.policies, name)
+			continue
+		}
+		if o.MCPServers == nil {
+			o.MCPServers = map[string]mcphost.ServerConfig{}
+		}
+		o.MCPServers[name] = config
+	}
+	o.AllowedTools = slices.Concat(o.AllowedTools, f.settings.Allow)
+	o.DisallowedTools = slices.Concat(o.DisallowedTools, f.settings.Deny)
+	o.AskTools = slices.Concat(o.AskTools, f.settings.Ask)
+	o.AdditionalDirectories = slices.Concat(o.AdditionalDirectories, f.settings.Directories)
+	if o.PermissionMode == "" {
+		o.PermissionMode = f.settings.Mode
+	}
+	for _, p := range f.problems {
+		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: "invalid_config", Message: p.String()})
+	}
+}

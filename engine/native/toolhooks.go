@@ -1,0 +1,354 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// namingEvents are the events whose hooks of kind mcp_tool name their server for the first turn's wait.
+var namingEvents = []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "UserPromptSubmit"}
+
+// hookServers are the servers that hooks of kind mcp_tool name.
+func hookServers(hooks []mcpconfig.ToolHook) []string {
+	var names []string
+	for _, h := range hooks {
+		if slices.Contains(namingEvents, h.Event) && !slices.Contains(names, h.Server) {
+			names = append(names, h.Server)
+		}
+	}
+	return names
+}
+
+// addToolHooks puts the hooks of kind mcp_tool behind the program's own. It returns what is wrong with them.
+func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerError {
+	if len(hooks) == 0 {
+		return nil
+	}
+	all := agent.Hooks{}
+	if s.opts.Hooks != nil {
+		all = *s.opts.Hooks
+	}
+	var problems []agent.MCPServerError
+	for _, h := range hooks {
+		th := &toolHook{s: s, ToolHook: h}
+		if err := th.prepare(); err != nil {
+			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v is left out: %v", h, err)})
+			continue
+		}
+		if !th.bind(&all) {
+			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v never runs: the event does not occur on this engine", h)})
+		}
+	}
+	s.opts.Hooks = &all
+	return problems
+}
+
+// A toolHook is a hook that calls a tool.
+type toolHook struct {
+	s *session
+	mcpconfig.ToolHook
+	covers *permission.Policy // denies what the hook is for; nil for everything
+	ran    atomic.Bool
+}
+
+func (h *toolHook) prepare() error {
+	if h.If == "" {
+		return nil
+	}
+	policy, problems := permission.NewPolicy(&permission.Options{Deny: []string{h.If}})
+	if len(problems) > 0 {
+		return fmt.Errorf(`its "if": %s`, problems[0].Message)
+	}
+	h.covers = policy
+	return nil
+}
+
+// bind adds the hook to those of its event. It reports false for an event that there is not.
+func (h *toolHook) bind(all *agent.Hooks) bool {
+	plain := func(r *hookReply) (*agent.HookOutput, error) { return &r.out, nil }
+	switch h.Event {
+	case "PreToolUse":
+		all.PreToolUse = append(all.PreToolUse, bindHook[agent.PreToolUse](h, (*hookReply).preToolUse))
+	case "PostToolUse":
+		all.PostToolUse = append(all.PostToolUse, bindHook[agent.PostToolUse](h, (*hookReply).postToolUse))
+	case "PostToolUseFailure":
+		all.PostToolUseFailure = append(all.PostToolUseFailure, bindHook[agent.PostToolUseFailure](h, plain))
+	case "PostToolBatch":
+		all.PostToolBatch = append(all.PostToolBatch, bindHook[agent.PostToolBatch](h, plain))
+	case "PermissionRequest":
+		all.PermissionRequest = append(all.PermissionRequest, bindHook[agent.PermissionRequest](h, (*hookReply).permissionRequest))
+	case "UserPromptSubmit":
+		all.UserPromptSubmit = append(all.UserPromptSubmit, bindHook[agent.UserPromptSubmit](h, func(r *hookReply) (*agent.PromptOutput, error) {
+			return &agent.PromptOutput{HookOutput: r.out, Block: r.blocks(), Reason: r.Reason}, nil
+		}))
+	case "Stop":
+		all.Stop = append(all.Stop, bindHook[agent.Stop](h, func(r *hookReply) (*agent.StopOutput, error) {
+			return &agent.StopOutput{HookOutput: r.out, Block: r.blocks(), Reason: r.Reason}, nil
+		}))
+	case "SessionStart":
+		all.SessionStart = append(all.SessionStart, bindHook[agent.SessionStart](h, plain))
+	case "SessionEnd":
+		all.SessionEnd = append(all.SessionEnd, bindHook[agent.SessionEnd](h, plain))
+	case "Notification":
+		all.Notification = append(all.Notification, bindHook[agent.Notification](h, plain))
+	default:
+		return false // PreCompact and PostCompact among them: nothing is compacted here
+	}
+	return true
+}
+
+// bindHook makes a typed hook of one that calls a tool: its input goes there, its output comes from there.
+func bindHook[In, Out any](h *toolHook, output func(*hookReply) (*Out, error)) agent.Hook[In, Out] {
+	return agent.Hook[In, Out]{
+		Matcher: h.Matcher, Timeout: h.Timeout, FailClosed: h.Block,
+		Func: func(ctx context.Context, in *In) (*Out, error) {
+			reply, err := h.call(ctx, encode(in))
+			if err == nil && reply == nil {
+				return nil, nil
+			}
+			var out *Out
+			if err == nil {
+				out, err = output(reply)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", h.ToolHook, err)
+			}
+			return out, nil
+		},
+	}
+}
+
+// call calls the tool about an event. It returns nil when there is nothing to say.
+func (h *toolHook) call(ctx context.Context, event json.RawMessage) (*hookReply, error) {
+	if !h.wants(event) || h.Once && h.ran.Swap(true) {
+		return nil, nil
+	}
+	args := json.RawMessage("{}")
+	if h.Input != nil {
+		args = fillIn(h.Input, event)
+	}
+	host, err := h.s.findHost(h.Server)
+	if err != nil {
+		return nil, err
+	}
+	res, err := host.CallServer(ctx, h.Server, h.Tool, args, &mcphost.CallOptions{})
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(strings.ToValidUTF8(res.Text(), "\uFFFD"))
+	if text == "" && len(res.StructuredContent) > 0 {
+		text = string(res.StructuredContent)
+	}
+	if res.IsError {
+		return nil, errors.New(clip(text, 500))
+	}
+	return parseReply(h.Event, text, h.Block)
+}
+
+// wants reports whether the hook's "if" covers the call that an event is about.
+func (h *toolHook) wants(event json.RawMessage) bool {
+	if h.covers == nil {
+		return true
+	}
+	var about struct {
+		ToolName string `json:"tool_name"`
+	}
+	decodeLoose(event, &about)
+	return about.ToolName == "" || h.covers.Hidden(permission.Request{Tool: about.ToolName})
+}
+
+// A hookReply is what the tool of a hook answers, in the form of Claude Code's hooks.
+type hookReply struct {
+	Continue      *bool  `json:"continue"`
+	StopReason    string `json:"stopReason"`
+	SystemMessage string `json:"systemMessage"`
+	Decision      string `json:"decision"` // "approve" or "block"
+	Reason        string `json:"reason"`
+	Specific      struct {
+		Event              string              `json:"hookEventName"`
+		AdditionalContext  string              `json:"additionalContext"`
+		PermissionDecision permission.Behavior `json:"permissionDecision"`
+		PermissionReason   string              `json:"permissionDecisionReason"`
+		UpdatedInput       json.RawMessage     `json:"updatedInput"`
+		UpdatedOutput      json.RawMessage     `json:"updatedToolOutput"`
+		UpdatedMCPOutput   json.RawMessage     `json:"updatedMCPToolOutput"`
+		Decision           json.RawMessage     `json:"decision"`
+	} `json:"hookSpecificOutput"`
+
+	out agent.HookOutput
+}
+
+// replyFields are the fields by which an answer shows that it is a hook's.
+var replyFields = []string{"continue", "suppressOutput", "stopReason", "systemMessage", "decision", "hookSpecificOutput", "terminalSequence"}
+
+// parseReply reads an answer. Text that is no object is context for the model where a prompt or a
+// session begins, and says nothing elsewhere; strict makes it an error there.
+func parseReply(event, text string, strict bool) (*hookReply, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
+		switch {
+		case event == "UserPromptSubmit" || event == "SessionStart":
+			return &hookReply{out: agent.HookOutput{AdditionalContext: text}}, nil
+		case strict:
+			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
+		}
+		return nil, nil
+	}
+	known := slices.ContainsFunc(replyFields, func(name string) bool { _, ok := fields[name]; return ok })
+	if strict && len(fields) > 0 && !known {
+		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
+	}
+	r := new(hookReply)
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, fmt.Errorf("the tool's answer is no output of a hook: %w", err)
+	}
+	if name := r.Specific.Event; name != "" && name != event {
+		return nil, fmt.Errorf("the tool's answer is for %q", clip(name, 50))
+	}
+	r.out = agent.HookOutput{SystemMessage: r.SystemMessage, AdditionalContext: r.Specific.AdditionalContext}
+	if r.Continue != nil && !*r.Continue {
+		r.out.Stop, r.out.StopReason = true, r.StopReason
+	}
+	return r, nil
+}
+
+func (r *hookReply) blocks() bool { return r.Decision == "block" }
+
+func (r *hookReply) preToolUse() (*agent.PreToolUseOutput, error) {
+	out := &agent.PreToolUseOutput{
+		HookOutput: r.out, Decision: r.Specific.PermissionDecision, Reason: r.Specific.PermissionReason, UpdatedInput: r.Specific.UpdatedInput,
+	}
+	switch {
+	case out.Decision != "": // the newer form counts
+	case r.blocks():
+		out.Decision, out.Reason = permission.Deny, r.Reason
+	case r.Decision == "approve":
+		out.Decision, out.Reason = permission.Allow, r.Reason
+	}
+	if !slices.Contains([]permission.Behavior{"", permission.Allow, permission.Deny, permission.Ask, "defer"}, out.Decision) {
+		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", clip(string(out.Decision), 50))
+	}
+	if out.Decision == "defer" {
+		out.Decision = ""
+	}
+	return out, nil
+}
+
+func (r *hookReply) postToolUse() (*agent.PostToolUseOutput, error) {
+	out := &agent.PostToolUseOutput{HookOutput: r.out}
+	if r.blocks() {
+		out.Feedback = r.Reason
+	}
+	raw := r.Specific.UpdatedOutput
+	if raw == nil {
+		raw = r.Specific.UpdatedMCPOutput
+	}
+	if raw != nil {
+		out.UpdatedOutput = outputContent(raw)
+	}
+	return out, nil
+}
+
+// outputContent is a changed output as content: blocks as they are, a string as text, all else as its JSON.
+func outputContent(raw json.RawMessage) agent.Content {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return agent.TextContent(text)
+	}
+	var wrapped struct {
+		Content json.RawMessage `json:"content"`
+	}
+	blocks := raw
+	if json.Unmarshal(raw, &wrapped) == nil && len(wrapped.Content) > 0 {
+		blocks = wrapped.Content
+	}
+	var content agent.Content
+	if json.Unmarshal(blocks, &content) == nil && len(content) > 0 {
+		return content
+	}
+	return agent.TextContent(string(raw))
+}
+
+func (r *hookReply) permissionRequest() (*agent.PermissionRequestOutput, error) {
+	out := &agent.PermissionRequestOutput{HookOutput: r.out}
+	if r.Specific.Decision == nil {
+		return out, nil
+	}
+	v, err := permission.ParsePromptResult(r.Specific.Decision)
+	if err != nil {
+		return nil, err
+	}
+	out.Verdict = &v
+	return out, nil
+}
+
+// reference matches ${path.to.value} in a string of a hook's input.
+var reference = regexp.MustCompile(`\$\{([A-Za-z0-9_.\-]+)\}`)
+
+// fillIn resolves the references in the strings of input by what stands at their paths in event: a
+// string as it is, all else as its JSON, and nothing where there is nothing.
+func fillIn(input, event json.RawMessage) json.RawMessage {
+	var v any
+	if json.Unmarshal(input, &v) != nil {
+		return input
+	}
+	var walk func(v any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return reference.ReplaceAllStringFunc(v, func(ref string) string { return at(event, ref[2:len(ref)-1]) })
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i])
+			}
+		case map[string]any:
+			for name := range v {
+				v[name] = walk(v[name])
+			}
+		}
+		return v
+	}
+	return encode(walk(v))
+}
+
+// at is the text of what stands at a path in a JSON value.
+func at(value json.RawMessage, path string) string {
+	for _, name := range strings.Split(path, ".") {
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case json.Unmarshal(value, &object) == nil:
+			value = object[name]
+		case json.Unmarshal(value, &list) == nil:
+			var i int
+			if _, err := fmt.Sscanf(name, "%d", &i); err != nil || i < 0 || i >= len(list) {
+				return ""
+			}
+			value = list[i]
+		default:
+			return ""
+		}
+	}
+	var text string
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+		return text
+	case len(value) == 0 || string(value) == "null":
+		return ""
+	}
+	return string(value)
+}
