@@ -83,4 +83,31 @@ team:mannschaft équipe equipo equipe squadra zespół команда 团队 チ
 workspace:arbeitsbereich espace espacio werkruimte 工作区 ワークスペース
 article:artikel artículo artigo articolo artykuł статья статью 文章 記事 기사
 activity:aktivität aktivitäten activité activités actividad actividades atividade atividades activiteit aktywność активность 活动 活動 활동
-recent:letzte letzten neueste récent récentes recientes reciente recentes recenti recente ostatnie последние 最近 最新 최근`
+recent:letzte letzten neueste récent récentes recientes reciente recentes recenti recente ostatnie последние 最近 最新 최근
+organization:organisationen organización organizaciones organização organizações organizzazione organizzazioni organisatie organisaties organizacja организация организации 组织 組織 조직
+group:gruppe gruppen groupe groupes grupo grupos gruppo gruppi groep groepen grupa группа группу 群组 グループ 그룹
+contact:kontakt kontakte contacto contactos contato contatos contatto contatti contacten контакт контакты 联系人 連絡先 연락처
+property:eigenschaft eigenschaften propriété propriétés propiedad propiedades propriedade propriedades proprietà eigenschap eigenschappen właściwość свойство свойства 属性 プロパティ 속성
+attachment:anhang anhänge pièce jointe adjunto adjuntos anexo anexos allegato allegati bijlage bijlagen załącznik вложение 附件 添付 첨부
+folder:mappe mappen carpetas pasta pastas cartelle
+link:verknüpfung verknüpfen lien liens enlace enlaces ligação collegamento koppeling koppelen ссылка 链接 リンク 링크
+commit:提交 コミット 커밋 коммит
+merge:zusammenführen fusionner fusionar mesclar unire samenvoegen scal слить 合并 マージ 병합
+review:überprüfen überprüfung révision examiner revisar revisión revisão revisione beoordelen przegląd проверить 审查 レビュー 검토
+milestone:meilenstein meilensteine jalon jalons hito hitos pietra mijlpaal веха 里程碑 マイルストーン
+label:etikett etiketten étiquette étiquettes etiqueta etiquetas etichetta etichette etykieta метка 标签 ラベル 라벨
+status:zustand statut estado stato статус состояние 状态 状態 상태
+member:mitglied mitglieder membre membres miembro miembros membro membros membri leden członek участник участники 成员 メンバー 구성원
+version:versionen versión versões versão versione versie wersja версия 版本 バージョン 버전
+setting:einstellung einstellungen paramètre paramètres réglages ajuste ajustes configuración configuração impostazioni instelling instellingen ustawienia настройки 设置 設定 설정
+password:passwort kennwort contraseña senha parola wachtwoord hasło пароль 密码 パスワード 비밀번호
+permission:berechtigung berechtigungen rechte autorisation permiso permisos permissão permissões permesso permessi toestemming rechten uprawnienia права 权限 権限 권한
+domain:domäne domaine domaines dominio dominios domínio domínios domein domeinen домен 域名 ドメイン 도메인
+backup:sicherung sicherungen sauvegarde sauvegardes copia respaldo cópia reservekopie резервная 备份 バックアップ 백업
+certificate:zertifikat zertifikate certificat certificado certificato certificaat certyfikat сертификат 证书 証明書 인증서
+price:preis preise prix precio precios preço preços prezzo prezzi prijs prijzen cena цена 价格 価格 가격
+meeting:besprechung treffen réunion réunions reunión reuniones reunião reuniões riunione riunioni vergadering spotkanie встреча 会议 会議 회의
+channel:kanäle канал каналы
+query:abfrage abfragen requête requêtes consulta consultas interrogazione zapytanie запрос 查询 クエリ 쿼리
+count:zähle zählen anzahl compter nombre contar cantidad número contare aantal tellen liczba количество 数量 数 개수
+explain:erkläre erklären expliquer explicar spiegare uitleggen wyjaśnij объяснить 解释 説明 설명`

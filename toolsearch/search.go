@@ -18,10 +18,15 @@ const (
 	depth = 100
 	// sure is the score of a tool whose full name is a phrasing: no words come near it.
 	sure = 1000
-	// likeness is how much a synonym of a word counts, next to the word.
-	likeness = 0.35
-	// foreign is how much the translation of a word counts: some words are English as well.
-	foreign = 0.7
+	// exactness is how much it counts that a word has the same form, next to the word: boards is list_boards sooner than
+	// create_board, and production is no product.
+	exactness = 0.3
+	// likeness is how much a synonym of a word counts, foreign its translation: some words are English as well.
+	likeness = 0.5
+	foreign  = 0.9
+	// agreement is by how much a tool that does what is asked for is better than its words say, and one that does
+	// something else worse.
+	agreement = 0.1
 	// maxOfServer is how many tools of a server are found when only the server is named.
 	maxOfServer = 20
 )
@@ -150,6 +155,7 @@ func (x *Index) rank(text string) (list []scored, named bool) {
 			sums[p.tool] += t.weight * tm.rarity * p.share
 		}
 	}
+	does := asked(plain)
 	best := newBest(depth)
 	fits := x.having(required)
 	for tool, sum := range sums {
@@ -160,7 +166,7 @@ func (x *Index) rank(text string) (list []scored, named bool) {
 			sum++ // whatever else the query says, this is what it asks for
 		}
 		if sum > 0 {
-			best.add(scored{int32(tool), sum})
+			best.add(scored{int32(tool), sum * x.tools[tool].does.fit(does)})
 		}
 	}
 	return best.sorted(), false
@@ -253,6 +259,9 @@ func (x *Index) query(text string) []weighted {
 			if id, ok := x.words[meant]; ok {
 				add(weighted{id, foreign})
 			}
+		}
+		if id, ok := x.words[exactMark+w]; ok {
+			add(weighted{id, exactness})
 		}
 		if id, ok := x.words[stem(w)]; ok {
 			add(weighted{id, 1})

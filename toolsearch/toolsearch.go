@@ -3,7 +3,9 @@
 // An agent with many tools does not show them all to its model. It shows their names, or with
 // [Summary] what there is room for, and a tool that searches the rest. [New] builds an index over
 // the tools; [Index.Search] ranks them. Ranking is lexical: weighted words of server, name,
-// hint, description and parameters, stemmed, with a short list of synonyms, and no model and no I/O. Equal tools and equal queries give equal
+// hint, description and parameters, stemmed, those in the same form a little before the others; a short list of
+// synonyms, and of words in other languages; repair of words that the index does not know; and what the verb of a
+// request asks for. There is no model and no I/O. Equal tools and equal queries give equal
 // results, whatever order the tools came in.
 //
 //	index := toolsearch.New(tools)
@@ -65,6 +67,8 @@ const (
 	saturation = 1.4
 	// headLength is how many characters of a description say most of it.
 	headLength = 200
+	// exactMark begins the terms that stand for a word in one form only.
+	exactMark = "="
 	// maxFieldWords bounds the words of one field that are indexed.
 	maxFieldWords = 400
 )
@@ -92,6 +96,8 @@ type entry struct {
 	fullName, server, name string
 	// nameWords are the terms of the name, sorted.
 	nameWords []int32
+	// does is what the tool does.
+	does action
 }
 
 // A term is a word of the index.
@@ -150,7 +156,7 @@ func newBuilder(tools []Tool) *builder {
 // count takes in the words of one tool.
 func (b *builder) count(i int) {
 	t := b.tools[i]
-	e := entry{fullName: t.FullName, server: t.Server, name: t.Name}
+	e := entry{fullName: t.FullName, server: t.Server, name: t.Name, does: actionOf(t.Name)}
 	b.counts[i], b.sizes[i] = map[int32]*[fields]float32{}, &[fields]float64{}
 	head, tail := splitText(t.Description)
 	b.add(i, inName, t.Name)
@@ -186,6 +192,11 @@ func (b *builder) add(i int, f field, text string) {
 			b.counts[i][w] = c
 		}
 		c[f]++
+		e := b.exact(surface)
+		if b.counts[i][e] == nil {
+			b.counts[i][e] = &[fields]float32{}
+		}
+		b.counts[i][e][f]++
 		b.sizes[i][f]++
 		b.lengths[f]++
 		return true
@@ -205,6 +216,18 @@ func (b *builder) word(surface string) int32 {
 		b.texts = append(b.texts, text)
 	}
 	b.surfaces[surface] = w
+	return w
+}
+
+// exact is the term of a word in just this form.
+func (b *builder) exact(surface string) int32 {
+	text := exactMark + surface
+	w, ok := b.x.words[text]
+	if !ok {
+		w = int32(len(b.texts))
+		b.x.words[text] = w
+		b.texts = append(b.texts, text)
+	}
 	return w
 }
 

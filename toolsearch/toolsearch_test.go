@@ -151,6 +151,32 @@ func TestPhrasingsAreFused(t *testing.T) {
 	}
 }
 
+// A word in just this form says more than another of its stem, and a tool that does what is asked for is before one that
+// does something else with the same words.
+func TestFormsAndActions(t *testing.T) {
+	x := New([]Tool{
+		tool("a", "create_board", "Create a new board"), tool("a", "list_boards", "List all boards that the user has access to"),
+		tool("a", "get_board_labels", "Get the labels of a board"), tool("a", "get_board_members", "Get the members of a board"),
+		tool("b", "products_delete", "Delete products of the store"), tool("b", "production_status", "Status of the production systems"),
+		tool("c", "archive", "Puts a record away"), tool("c", "delete_record", "Takes a record away"), tool("c", "get_record", "A record as it is"),
+	})
+	for query, want := range map[string]string{
+		"What's in my boards?":   "mcp__a__list_boards",
+		"new board":              "mcp__a__create_board",
+		"production":             "mcp__b__production_status",
+		"products":               "mcp__b__products_delete",
+		"remove this record":     "mcp__c__delete_record",
+		"which record is it":     "mcp__c__get_record",
+		"zeige mir den record":   "mcp__c__get_record",
+		"supprimer ce record":    "mcp__c__delete_record",
+		"put the record archive": "mcp__c__archive",
+	} {
+		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
+		}
+	}
+}
+
 // A synonym counts, and less than the word itself.
 func TestSynonyms(t *testing.T) {
 	x := New([]Tool{

@@ -27,7 +27,15 @@ type question struct {
 	Phrasings []string `json:"phrasings"`
 	// Want are the tools that would do, as SERVER/TOOL; any of them is right.
 	Want []string `json:"want"`
+	// HeldOut marks questions on tools that were drawn by lot, written before anything
+	// was measured on them and kept out of all work on the ranking: what they say
+	// is what other people's questions may hope for. They are counted apart as
+	// well. Whoever tunes by what they miss has to write others.
+	HeldOut bool `json:"heldOut"`
 }
+
+// heldOut is the key of the questions that are held out, among those of the kinds.
+const heldOut = "held out"
 
 func loadQuestions(t testing.TB) []question {
 	t.Helper()
@@ -137,7 +145,7 @@ func placeOf(found, want []string) int {
 
 // measure answers all questions. The key "" stands for all kinds.
 func measure(s searcher, questions []question, missed func(question, []string)) map[string]*score {
-	scores := map[string]*score{"": {}}
+	scores := map[string]*score{"": {}, heldOut: {}}
 	for _, k := range kinds {
 		scores[k] = &score{}
 	}
@@ -146,6 +154,9 @@ func measure(s searcher, questions []question, missed func(question, []string)) 
 		place := placeOf(found, q.Want)
 		scores[""].add(place)
 		scores[q.Kind].add(place)
+		if q.HeldOut {
+			scores[heldOut].add(place)
+		}
 		if (place < 0 || place >= 5) && missed != nil {
 			missed(q, found)
 		}
@@ -171,7 +182,7 @@ func table(t testing.TB, missed func(s searcher, q question, found []string)) (s
 			}
 		})
 	}
-	for _, k := range append([]string{""}, kinds...) {
+	for _, k := range append([]string{"", heldOut}, kinds...) {
 		name := k
 		if k == "" {
 			name = "all"
@@ -186,11 +197,14 @@ func table(t testing.TB, missed func(s searcher, q question, found []string)) (s
 
 // floors are a little below what was measured: a change of the ranking that
 // loses more than a few questions is seen.
-var floors = map[string]float64{"ours, the question": 72, "ours, keywords": 73, "ours, 3 phrasings": 95}
+var floors = map[string]float64{"ours, the question": 75, "ours, keywords": 78, "ours, 3 phrasings": 97}
+
+// heldOutFloor is that of the questions that are held out, with one phrasing.
+const heldOutFloor = 77
 
 func TestSearchQuality(t *testing.T) {
 	text, all := table(t, func(s searcher, q question, found []string) {
-		if testing.Verbose() && s.name == "ours, the question" {
+		if testing.Verbose() && s.name == "ours, the question" && !q.HeldOut {
 			t.Logf("missed: %s: %q, want %v, found %v", q.Kind, q.Ask, q.Want, found[:min(5, len(found))])
 		}
 	})
@@ -199,6 +213,9 @@ func TestSearchQuality(t *testing.T) {
 		if got := all[name][""].percent(all[name][""].five); got < floor {
 			t.Errorf("%s: the right tool is among the first five for %.1f %% of the questions, want at least %.1f", name, got, floor)
 		}
+	}
+	if s := all["ours, the question"][heldOut]; s.percent(s.five) < heldOutFloor {
+		t.Errorf("of the questions held out the right tool is among the first five for %.1f %%, want at least %d", s.percent(s.five), heldOutFloor)
 	}
 }
 
