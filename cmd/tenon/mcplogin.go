@@ -74,7 +74,7 @@ func newLogoutCommand(p *process) *cobra.Command {
 
 // remote is the entry of a server over HTTP.
 func (f *serverFlags) remote(p *process, name string) (mcpconfig.Entry, error) {
-	cfg, problems, err := f.load(p)
+	cfg, _, problems, err := f.load(p)
 	if err != nil {
 		return mcpconfig.Entry{}, err
 	}

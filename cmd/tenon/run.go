@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,6 +31,15 @@ stream-json, in the init message.
 With --offline no model is asked and no key is needed: each @mcp__SERVER__TOOL {JSON} in the prompt becomes a
 call of that tool, calls on one line at the same time, lines one after another, and the answer reads the results
 back. It shows that servers and permissions work.
+
+With --input-format stream-json what is asked comes on standard input, one JSON object a line, in the form of
+the Claude Code CLI: {"type":"user","message":{"role":"user","content":"…"}}. Each is answered in turn, or taken
+into the turn that runs. Control requests on standard input interrupt the turn, change the model or the permission
+mode, and ask for the servers' state (interrupt, set_model, set_permission_mode, mcp_status, get_context_usage).
+
+Beside servers, the settings files of Claude Code are read: ~/.claude/settings.json, .claude/settings.json and
+.claude/settings.local.json, as far as they concern a run: permission rules and mode, environment, model,
+directories, and hooks of type mcp_tool.
 
 Output formats:
   text         the answer
@@ -75,10 +85,11 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		return err
 	}
 	args = f.takeRules(args)
-	prompt, err := readPrompt(ctx, p, args)
+	prompt, err := f.prompt(ctx, p, args)
 	if err != nil {
 		return err
 	}
+	f.more = f.settings
 	srv, err := f.servers(p)
 	if err != nil {
 		return err
@@ -100,13 +111,26 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		status, _ := client.MCPStatus(bounded) // no status, nothing known to kill
 		return processIDs(status)
 	})
-	if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
-		return err
-	}
-	if err := client.EndInput(); err != nil {
-		return err
+	if f.inputFormat != "stream-json" {
+		if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
+			return err
+		}
+		if err := client.EndInput(); err != nil {
+			return err
+		}
 	}
 	return f.converse(ctx, p, pr, client)
+}
+
+// prompt is what is asked; empty when it comes as messages on standard input.
+func (f *runFlags) prompt(ctx context.Context, p *process, args []string) (string, error) {
+	switch {
+	case f.inputFormat != "stream-json":
+		return readPrompt(ctx, p, args)
+	case len(args) > 0:
+		return "", usagef("no PROMPT goes with --input-format stream-json: what is asked comes on standard input")
+	}
+	return "", nil
 }
 
 // converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
@@ -128,6 +152,10 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	stopFollow := pr.follow(func() { v.followServers(live, client) })
 	defer stopFollow()
+	if f.inputFormat == "stream-json" {
+		stopInput := f.listen(live, p, client, v)
+		defer stopInput()
+	}
 	for m, err := range client.Messages(live) {
 		if err != nil {
 			v.reportCalls()
@@ -139,6 +167,25 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 	}
 	pr.stop()
 	return v.finish(live, client)
+}
+
+// listen takes in what is said on standard input while the run goes on. The function that it returns ends that.
+func (f *runFlags) listen(live context.Context, p *process, client *agent.Client, v *view) (stop func()) {
+	ctx, cancel := context.WithCancel(live)
+	in := &streamInput{p: p, client: client, reply: func(reply any) (err error) {
+		v.progress.above(func() { err = writeLine(v.p.out, reply) }) // between messages
+		return err
+	}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := in.read(ctx); err != nil {
+			in.complain("%v", err)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // interrupt ends the turn; one that does not end in time, or that nobody reads any more, is cut off.
@@ -231,7 +278,7 @@ func flagOf(field string) (flag string, ok bool) {
 	flag, ok = map[string]string{
 		"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
 		"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
-		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools",
+		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools", "Settings": "--settings",
 	}[field]
 	return flag, ok
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -33,6 +34,9 @@ type runFlags struct {
 	jsonSchema          string
 	sessionID           string
 	effort              string
+	settings            string
+	addDirs             []string
+	inputFormat         string
 	format              string
 	partial             bool
 	offline             bool
@@ -41,6 +45,8 @@ type runFlags struct {
 }
 
 var permissionModes = []string{"default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"}
+
+var inputFormats = []string{"text", "stream-json"}
 
 var outputFormats = []string{"text", "json", "stream-json"}
 
@@ -59,6 +65,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.jsonSchema, "json-schema", "", "the JSON `SCHEMA` of an object that the answer has to match, in place or @FILE")
 	fs.StringVar(&f.effort, "effort", "", "how much work the model puts in, `LEVEL` one of low, medium, high, xhigh, max")
 	fs.StringVar(&f.sessionID, "session-id", "", "the session's `UUID` (default a new one)")
+	fs.StringVar(&f.settings, "settings", "", "more settings, above those of --setting-sources: the path of a `FILE`, or JSON given in place")
+	fs.StringArrayVar(&f.addDirs, "add-dir", nil, "a `DIRECTORY` beside the current one that servers are told about as a root; may be repeated")
+	fs.StringVar(&f.inputFormat, "input-format", "text", "`FORMAT` of standard input: "+strings.Join(inputFormats, ", "))
 	fs.StringVar(&f.format, "output-format", "text", "`FORMAT` of standard output: "+strings.Join(outputFormats, ", "))
 	fs.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: also the pieces of the model's answer as they come")
 	fs.BoolVar(&f.offline, "offline", false, "ask no model: make the tool calls that the prompt spells out")
@@ -70,6 +79,12 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 func (f *runFlags) check() error {
 	if !slices.Contains(outputFormats, f.format) {
 		return usagef("--output-format: unknown format %q; give %s", f.format, orList(outputFormats))
+	}
+	switch {
+	case !slices.Contains(inputFormats, f.inputFormat):
+		return usagef("--input-format: unknown format %q; give %s", f.inputFormat, orList(inputFormats))
+	case f.inputFormat == "stream-json" && f.format != "stream-json":
+		return usagef("--input-format stream-json needs --output-format stream-json; add it")
 	}
 	if _, err := permission.ParseMode(f.permissionMode); err != nil {
 		return usagef("--permission-mode: unknown mode %q; give %s", f.permissionMode, orList(permissionModes))
@@ -140,8 +155,12 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		PermissionMode:         permission.Mode(f.permissionMode),
 		PermissionPromptTool:   f.permissionTool,
 		IncludePartialMessages: f.partial,
-		Env:                    runEnv(p),
+		Env:                    runEnv(p, srv.env),
 		Dir:                    p.dir,
+		StrictMCPConfig:        true, // MCPServers has them all
+		SettingSources:         f.settingSources(),
+		Settings:               f.settings,
+		AdditionalDirectories:  f.addDirs,
 		SessionID:              f.sessionID,
 		ConfigProblems:         configErrors(srv.problems),
 	}
@@ -152,11 +171,24 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 	return o, nil
 }
 
+// settingSources are the sources of --setting-sources; none is not the same as all.
+func (f *runFlags) settingSources() []agent.SettingSource {
+	sources := []agent.SettingSource{}
+	for _, s := range f.sources {
+		if s = strings.TrimSpace(s); s != "" {
+			sources = append(sources, agent.SettingSource(s))
+		}
+	}
+	return sources
+}
+
 // runEnv is the environment of a run. An engine waits two seconds for the servers of configuration files before
 // its first turn. A run has but one prompt, and servers that are started by npx and the like are rarely there by
 // then: it waits as long as it does for servers of the command line, unless the user has said how long.
-func runEnv(p *process) map[string]string {
+// What the settings files set stands above the environment, as in Claude Code.
+func runEnv(p *process, settings map[string]string) map[string]string {
 	env := p.envMap()
+	maps.Copy(env, settings)
 	if env[startupWait] == "" {
 		env[startupWait] = cmp.Or(env["MCP_TIMEOUT"], strconv.FormatInt(mcphost.DefaultConnectTimeout.Milliseconds(), 10))
 	}

@@ -134,6 +134,10 @@ func scriptedModel(prompt string) []modeltest.Turn {
 			turns = append(turns, modeltest.ToolUse("mcp__calc__add", `{"a":1,"b":1}`))
 		}
 		return turns
+	case "twice": // two answers
+		return []modeltest.Turn{modeltest.Text("the first answer"), modeltest.Text("the second answer")}
+	case "once": // an answer, then a refusal
+		return []modeltest.Turn{modeltest.Text("the only answer"), modeltest.Fail(http.StatusUnauthorized, "authentication_error", "invalid x-api-key")}
 	case "refuse":
 		return []modeltest.Turn{modeltest.Fail(http.StatusUnauthorized, "authentication_error", "invalid x-api-key")}
 	}

@@ -20,18 +20,19 @@ type serverFlags struct {
 	configs []string
 	strict  bool
 	sources []string
+	more    string // --settings, where a command has it
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
 	fs.StringSliceVar(&f.sources, "setting-sources", []string{"user", "project", "local"},
-		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory)")
+		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory), and the settings files of each")
 }
 
 // load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
 // flag that cannot be meant is an error.
-func (f *serverFlags) load(p *process) (*mcpconfig.Config, []mcpconfig.Problem, error) {
+func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
 	scopes := []mcpconfig.Scope{}
 	for _, s := range f.sources {
 		scope := mcpconfig.Scope(strings.TrimSpace(s))
@@ -41,22 +42,30 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, []mcpconfig.Problem, 
 		case slices.Contains(known, scope):
 			scopes = append(scopes, scope)
 		default:
-			return nil, nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
+			return nil, nil, nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
 		}
+	}
+	// Their other problems are told of by the run that they are for.
+	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: p.dir, SettingSources: scopes, Settings: f.more, LookupEnv: p.lookupEnv})
+	lookupEnv := func(name string) (string, bool) {
+		if v, ok := settings.Env[name]; ok {
+			return v, true
+		}
+		return p.lookupEnv(name)
 	}
 	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{
 		Dir:            p.dir,
 		SettingSources: scopes,
 		MCPConfigs:     f.configs,
 		Strict:         f.strict,
-		LookupEnv:      p.lookupEnv,
+		LookupEnv:      lookupEnv,
 	})
 	for _, pr := range problems {
 		if pr.Level == mcpconfig.LevelFile && f.names(p, pr.File) {
-			return nil, nil, usagef("--mcp-config: %s", problemText(pr))
+			return nil, nil, nil, usagef("--mcp-config: %s", problemText(pr))
 		}
 	}
-	return cfg, problems, nil
+	return cfg, settings.Env, problems, nil
 }
 
 // names reports whether --mcp-config names the file of a problem, or has the JSON itself.
@@ -76,17 +85,18 @@ func (f *serverFlags) names(p *process, file string) bool {
 type servers struct {
 	configs  map[string]mcphost.ServerConfig
 	problems []mcpconfig.Problem
+	env      map[string]string                  // of the settings files
 	rules    map[permission.ToolPolicy][]string // the policies of single tools, as full names
 }
 
 func (f *serverFlags) servers(p *process) (*servers, error) {
-	cfg, problems, err := f.load(p)
+	cfg, env, problems, err := f.load(p)
 	if err != nil {
 		return nil, err
 	}
 	configs, more := cfg.ServerConfigs()
 	withLogins(p, cfg, configs)
-	return &servers{configs, append(problems, more...), policyRules(cfg.Policies())}, nil
+	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil
 }
 
 // policyRules turns the policies of single tools into rules for them.
