@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -91,6 +93,10 @@ type Options struct {
 	// ENABLE_TOOL_SEARCH, and without that it does. Naming the tool ToolSearch in DisallowedTools
 	// switches it off as well.
 	ToolSearch ToolSearch
+	// OnElicitation answers what an MCP server asks the user, by a form or a link; server is the key of
+	// the server. It may be called from several goroutines at once, and its ctx ends when the question
+	// is withdrawn. Nil means that servers are told that nobody can be asked. An error declines.
+	OnElicitation func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// Hooks are functions called at fixed points of a run. Nil means none.
 	Hooks *Hooks
 

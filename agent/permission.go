@@ -34,6 +34,12 @@ type ToolRequest struct {
 	Input json.RawMessage
 	// Reason says why the call is asked about.
 	Reason string
+	// Title and Description say in words what the call does, if the engine knows.
+	Title, Description string
+	// BlockedPath is the file or directory that the call is not allowed to touch; empty for most calls.
+	BlockedPath string
+	// AgentID identifies the subagent that makes the call; empty for the main conversation.
+	AgentID string
 	// Suggestions are updates that would settle such calls from now on. A verdict may carry them back.
 	Suggestions []permission.Update
 }

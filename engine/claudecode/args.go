@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -43,15 +44,11 @@ func args(e *Options, o *agent.Options) []string {
 	}
 	add("allowedTools", strings.Join(allowed(e, o), ","))
 	add("disallowedTools", strings.Join(o.DisallowedTools, ","))
-	switch {
-	case o.CanUseTool != nil:
-		add("permission-prompt-tool", "stdio")
-	default:
-		add("permission-prompt-tool", o.PermissionPromptTool)
-	}
 	for _, dir := range o.AdditionalDirectories {
 		add("add-dir", dir)
 	}
+	// Without anyone to ask, this engine says no: the CLI's own words do not name allowedTools.
+	add("permission-prompt-tool", cmp.Or(o.PermissionPromptTool, "stdio"))
 	a = append(a, earlyFields(e, o)...)
 	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(settingSources(e, o), ","))
 	if inherit := e.InheritMCPServers || len(o.SettingSources) > 0; !inherit || o.StrictMCPConfig {
@@ -148,10 +145,6 @@ func unsupported(o *agent.Options) []string {
 	}
 	no(o.Stderr != nil, "Stderr") // the CLI keeps its servers' output to itself
 	no(o.MaxToolConcurrency != agent.DefaultMaxToolConcurrency, "MaxToolConcurrency")
-	if h := o.Hooks; h != nil {
-		no(len(h.SessionStart) > 0, "Hooks.SessionStart") // registered callbacks do not fire
-		no(len(h.SessionEnd) > 0, "Hooks.SessionEnd")
-	}
 	for name, config := range o.MCPServers {
 		for _, f := range unsupportedServer(config) {
 			fields = append(fields, fmt.Sprintf("MCPServers[%q].%s", name, f))

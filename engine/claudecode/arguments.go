@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // arguments keeps what the CLI would lose of the arguments of tool calls.
@@ -22,6 +26,7 @@ type arguments struct {
 	blocks  map[blockKey]*streamedBlock
 	written map[string]json.RawMessage // by call: as the model wrote them, where that differs
 	emptied map[string]bool            // by call: a verdict took all arguments away
+	results map[string]json.RawMessage // by call: the tool's own result, where the CLI was given another
 }
 
 // A blockKey is the place of a content block in the stream; parent is the call whose subagent speaks.
@@ -36,7 +41,7 @@ type streamedBlock struct {
 }
 
 func newArguments() *arguments {
-	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string]json.RawMessage{}, emptied: map[string]bool{}}
+	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string]json.RawMessage{}, emptied: map[string]bool{}, results: map[string]json.RawMessage{}}
 }
 
 // streamed takes an event of the model's stream.
@@ -108,6 +113,45 @@ func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
 	return got
 }
 
+// restoreOutput returns the structured output of the turn as the model wrote it.
+func (a *arguments) restoreOutput(got json.RawMessage) json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, text := range a.written {
+		if sameRounded(text, got) {
+			return text
+		}
+	}
+	return got
+}
+
+// keepResult keeps a tool's own result for the program, in the CLI's form.
+func (a *arguments) keepResult(id string, r *mcpserver.Result) {
+	content := r.Content
+	if content == nil {
+		content = []mcp.Content{}
+	}
+	raw, err := json.Marshal(struct {
+		Content    []mcp.Content   `json:"content"`
+		Structured json.RawMessage `json:"structuredContent,omitempty"`
+		Meta       mcp.Meta        `json:"_meta,omitempty"`
+	}{content, r.StructuredContent, r.Meta})
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.results[id] = raw
+}
+
+// result returns a tool's own result, if the CLI was given another.
+func (a *arguments) result(id string) (json.RawMessage, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	raw, ok := a.results[id]
+	return raw, ok
+}
+
 // empty notes that a verdict took all arguments of a call away.
 func (a *arguments) empty(id string) {
 	a.mu.Lock()
@@ -157,7 +201,7 @@ func (a *arguments) inMessage(raw json.RawMessage) json.RawMessage {
 // inHook returns a hook's input with the arguments in it put right.
 func (a *arguments) inHook(raw json.RawMessage) json.RawMessage {
 	a.mu.Lock()
-	none := len(a.written) == 0
+	none := len(a.written) == 0 && len(a.results) == 0
 	a.mu.Unlock()
 	var m map[string]json.RawMessage
 	if none || json.Unmarshal(raw, &m) != nil {
@@ -192,6 +236,9 @@ func (a *arguments) inCall(m map[string]json.RawMessage) bool {
 	right := a.restore(id, m["tool_input"])
 	changed := !bytes.Equal(right, m["tool_input"])
 	m["tool_input"] = right
+	if raw, ok := a.result(id); ok && m["tool_response"] != nil {
+		m["tool_response"], changed = raw, true
+	}
 	return changed
 }
 
@@ -202,6 +249,7 @@ func (a *arguments) turnEnded() {
 	clear(a.blocks)
 	clear(a.written)
 	clear(a.emptied)
+	clear(a.results)
 }
 
 // exactNumbers is JSON with its numbers digit by digit, in one form; empty for what is none.

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,52 +45,6 @@ func contained[T any](s *session, what string, f func() (T, error)) (out T, err 
 	return f()
 }
 
-// canUseTool asks the program. An error, a panic and no verdict deny the call.
-func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any, error) {
-	var q struct {
-		ToolName  string          `json:"tool_name"`
-		ToolUseID string          `json:"tool_use_id"`
-		Input     json.RawMessage `json:"input"`
-		Server    struct {
-			Name   string `json:"name"`
-			Source string `json:"source"`
-		} `json:"mcp_server"`
-		Reason      string              `json:"decision_reason"`
-		Suggestions []permission.Update `json:"permission_suggestions"`
-	}
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("reading can_use_tool: %w", err)
-	}
-	if s.opts.CanUseTool == nil {
-		return nil, errUnknownRequest
-	}
-	r := &agent.ToolRequest{
-		ToolName: q.ToolName, Server: q.Server.Name, Source: q.Server.Source, ToolUseID: q.ToolUseID,
-		Input: s.args.restore(q.ToolUseID, q.Input), Reason: q.Reason, Suggestions: q.Suggestions,
-	}
-	r.Tool, r.ReadOnly = s.servers.tool(ctx, q.Server.Name, q.ToolName)
-	got, err := contained(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
-	switch {
-	case err != nil:
-		got = agent.Deny(err.Error())
-	case got == nil:
-		got = agent.Deny("The program gave no verdict.")
-	}
-	if got.Behavior == permission.Allow && isEmptyObject(got.UpdatedInput) && !isEmptyObject(q.Input) {
-		if !s.servers.has(q.Server.Name) {
-			return newVerdict(agent.Deny("The call was allowed with no arguments, which the Claude Code CLI cannot do for this tool."), q.ToolUseID), nil
-		}
-		s.args.empty(q.ToolUseID)
-	}
-	return newVerdict(got, q.ToolUseID), nil
-}
-
-// isEmptyObject reports whether raw is {}.
-func isEmptyObject(raw json.RawMessage) bool {
-	var members map[string]json.RawMessage
-	return json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0
-}
-
 // A hookFunc decodes a hook's input, calls the hook, and returns its output on the wire.
 type hookFunc func(ctx context.Context, input json.RawMessage) (*hookReply, error)
 
@@ -122,7 +77,8 @@ type hookSpecifics struct {
 }
 
 // common is what every hook can say.
-func common(event string, o agent.HookOutput) *hookReply {
+func (s *session) common(event string, o agent.HookOutput) *hookReply {
+	s.noteBlock(o.Stop, o.StopReason)
 	r := &hookReply{SystemMessage: o.SystemMessage, Specific: &hookSpecifics{Event: event, AdditionalContext: o.AdditionalContext}}
 	if o.Stop {
 		no := false
@@ -138,6 +94,15 @@ func block(r *hookReply, is bool, reason string) *hookReply {
 	return r
 }
 
+// noteBlock keeps why a hook ends the turn: the CLI reports such a turn as a success.
+func (s *session) noteBlock(is bool, reasons ...string) {
+	if is {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stopped = cmp.Or(append(reasons, "a hook stopped the turn")...)
+	}
+}
+
 // registerHooks gives each hook an id and announces it.
 func (s *session) registerHooks() map[string][]hookMatcher {
 	h := s.opts.Hooks
@@ -145,40 +110,53 @@ func (s *session) registerHooks() map[string][]hookMatcher {
 		return nil
 	}
 	all := map[string][]hookMatcher{}
+	s.registerStart(all)
 	register(s, all, "PreToolUse", h.PreToolUse, func(o *agent.PreToolUseOutput) *hookReply {
-		r := common("PreToolUse", o.HookOutput)
+		r := s.common("PreToolUse", o.HookOutput)
 		r.Specific.PermissionDecision, r.Specific.PermissionReason, r.Specific.UpdatedInput = o.Decision, o.Reason, o.UpdatedInput
+		if o.Stop { // the CLI would still make the call
+			r.Specific.PermissionDecision, r.Specific.PermissionReason = permission.Deny, cmp.Or(o.Reason, o.StopReason, "The turn was stopped before this tool call was made.")
+		}
 		return r
 	})
 	register(s, all, "PostToolUse", h.PostToolUse, func(o *agent.PostToolUseOutput) *hookReply {
-		r := block(common("PostToolUse", o.HookOutput), o.Feedback != "", o.Feedback)
+		r := block(s.common("PostToolUse", o.HookOutput), o.Feedback != "", o.Feedback)
 		r.Specific.UpdatedOutput = o.UpdatedOutput
 		return r
 	})
 	plain := func(event string) func(*agent.HookOutput) *hookReply {
-		return func(o *agent.HookOutput) *hookReply { return common(event, *o) }
+		return func(o *agent.HookOutput) *hookReply { return s.common(event, *o) }
 	}
 	register(s, all, "PostToolUseFailure", h.PostToolUseFailure, plain("PostToolUseFailure"))
 	register(s, all, "PostToolBatch", h.PostToolBatch, plain("PostToolBatch"))
+	// The CLI asks the program and these hooks at the same time, and the first answer wins. Where the
+	// program is asked, it is by permissionHooks that they come first.
+	if s.opts.PermissionPromptTool != "" {
+		registerPermissionHooks(s, all, h)
+	}
+	register(s, all, "UserPromptSubmit", h.UserPromptSubmit, func(o *agent.PromptOutput) *hookReply {
+		s.noteBlock(o.Block || o.Stop, o.Reason, o.StopReason)
+		return block(s.common("UserPromptSubmit", o.HookOutput), o.Block, o.Reason)
+	})
+	register(s, all, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
+		return block(s.common("Stop", o.HookOutput), o.Block, o.Reason)
+	})
+	register(s, all, "Notification", h.Notification, plain("Notification"))
+	register(s, all, "PreCompact", h.PreCompact, func(o *agent.PreCompactOutput) *hookReply {
+		return block(s.common("PreCompact", o.HookOutput), o.Block, o.Reason)
+	})
+	register(s, all, "PostCompact", h.PostCompact, plain("PostCompact"))
+	return all
+}
+
+func registerPermissionHooks(s *session, all map[string][]hookMatcher, h *agent.Hooks) {
 	register(s, all, "PermissionRequest", h.PermissionRequest, func(o *agent.PermissionRequestOutput) *hookReply {
-		r := common("PermissionRequest", o.HookOutput)
+		r := s.common("PermissionRequest", o.HookOutput)
 		if o.Verdict != nil {
 			r.Specific.Decision = newVerdict(o.Verdict, "")
 		}
 		return r
 	})
-	register(s, all, "UserPromptSubmit", h.UserPromptSubmit, func(o *agent.PromptOutput) *hookReply {
-		return block(common("UserPromptSubmit", o.HookOutput), o.Block, o.Reason)
-	})
-	register(s, all, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
-		return block(common("Stop", o.HookOutput), o.Block, o.Reason)
-	})
-	register(s, all, "Notification", h.Notification, plain("Notification"))
-	register(s, all, "PreCompact", h.PreCompact, func(o *agent.PreCompactOutput) *hookReply {
-		return block(common("PreCompact", o.HookOutput), o.Block, o.Reason)
-	})
-	register(s, all, "PostCompact", h.PostCompact, plain("PostCompact"))
-	return all
 }
 
 func register[In, Out any](s *session, all map[string][]hookMatcher, event string, hooks []agent.Hook[In, Out], reply func(*Out) *hookReply) {

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -14,11 +15,18 @@ import (
 func (s *session) follow(kind string, m agent.Message) bool {
 	switch m := m.(type) {
 	case *agent.SystemInit:
-		m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
 		s.servers.truth(m.MCPServers)
+		m.MCPServerErrors = append(append(m.MCPServerErrors, s.opts.ConfigProblems...), s.servers.faults()...)
 		s.idle = false
+		s.told = told{SessionID: m.SessionID, CWD: m.CWD, PermissionMode: m.PermissionMode}
 	case *agent.Assistant:
 		s.followAnswer(m)
+	case *agent.User:
+		for _, r := range m.ToolResults() {
+			if raw, ok := s.args.result(r.ToolUseID); ok {
+				m.ToolUseResult = raw
+			}
+		}
 	case *agent.Result:
 		s.followResult(m)
 	case *agent.System:
@@ -81,8 +89,33 @@ func (s *session) followResult(m *agent.Result) {
 		m.UserMessageUUIDs = nil
 	}
 	m.NumTurns = len(s.asked)
+	m.StructuredOutput = s.args.restoreOutput(m.StructuredOutput)
+	if m.StructuredOutput != nil && sameRounded(json.RawMessage(m.Result), m.StructuredOutput) {
+		m.Result = string(m.StructuredOutput)
+	}
+	s.judge(m)
+	s.stopped = ""
 	clear(s.asked)
 	s.args.turnEnded()
+}
+
+// judge makes an error of a turn that the CLI calls a success though it has no answer: one that a
+// hook stopped, and one without the structured output that was asked for.
+func (s *session) judge(m *agent.Result) {
+	if m.Subtype != agent.SubtypeSuccess || m.IsError {
+		return
+	}
+	switch {
+	case s.stopped != "" && len(s.asked) == 0, m.TerminalReason == agent.ReasonHookStopped:
+		m.Subtype, m.TerminalReason = agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped
+		m.Errors = []string{cmp.Or(s.stopped, "a hook stopped the turn")}
+	case s.opts.OutputSchema != nil && m.StructuredOutput == nil:
+		m.Subtype, m.TerminalReason = agent.SubtypeErrorStructuredOutput, agent.ReasonStructuredOutput
+		m.Errors = []string{"the model gave no output that matches the schema"}
+	default:
+		return
+	}
+	m.IsError, m.Result = true, ""
 }
 
 // followState takes the state of the CLI, and lets through what else it says of itself.

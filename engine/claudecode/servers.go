@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -32,6 +33,7 @@ type servers struct {
 type attached struct {
 	bridge   *mcpbridge.Bridge
 	provider mcpserver.Provider
+	guest    *guest
 }
 
 func newServers(s *session) *servers { return &servers{s: s, attached: map[string]*attached{}} }
@@ -118,7 +120,8 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 			if own, ok := c.Provider.(*mcpserver.Server); ok {
 				o.Scheduling, o.Middleware = own.Dispatch() // a bridge's pair replaces the server's
 			}
-			v.attached[name] = &attached{provider: c.Provider, bridge: mcpbridge.New(c.Provider, o)}
+			g := &guest{Provider: c.Provider, name: name, s: v.s}
+			v.attached[name] = &attached{provider: c.Provider, guest: g, bridge: mcpbridge.New(g, o)}
 		}
 		// The bridge keeps the limit; the CLI's own must not come before it.
 		told[name] = sdkServer{Timeout: noLimit}
@@ -163,28 +166,40 @@ func (v *servers) has(server string) bool {
 }
 
 // tool finds a tool of a server in this process by its full name.
-func (v *servers) tool(ctx context.Context, server, full string) (name string, readOnly bool) {
+func (v *servers) tool(server, full string) (name string, readOnly bool) {
 	v.mu.Lock()
 	a := v.attached[server]
 	v.mu.Unlock()
 	if a == nil {
 		return "", false
 	}
-	ss, err := a.provider.OpenSession(ctx, nil)
-	if err != nil {
+	o, ok := a.guest.find(full)
+	if !ok {
 		return "", false
 	}
-	defer func() { _ = ss.Close() }()
-	tools, err := ss.ListTools(ctx)
-	if err != nil {
-		return "", false
+	return o.name, o.readOnly
+}
+
+// own returns the name that a tool has on its server.
+func (v *servers) own(server, alias string) string {
+	v.mu.Lock()
+	a := v.attached[server]
+	v.mu.Unlock()
+	if a == nil {
+		return alias
 	}
-	for _, t := range tools {
-		if toolname.Full(server, t.Name) == full {
-			return t.Name, t.Annotations != nil && t.Annotations.ReadOnlyHint
-		}
+	return a.guest.own(alias)
+}
+
+// faults are the tools of all servers in this process that were left out, in the order of the names.
+func (v *servers) faults() []agent.MCPServerError {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []agent.MCPServerError
+	for _, name := range slices.Sorted(maps.Keys(v.attached)) {
+		all = append(all, v.attached[name].guest.faults()...)
 	}
-	return "", false
+	return all
 }
 
 func (v *servers) close() {
@@ -228,6 +243,7 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 		}
 		for _, t := range row.Tools {
 			full := toolname.Full(row.Name, t.Name)
+			t.Name = s.servers.own(row.Name, t.Name)
 			st.Tools = append(st.Tools, mcphost.Tool{FullName: full, LongName: full, Server: row.Name, Name: t.Name, ReadOnly: t.Annotations.ReadOnly})
 		}
 		slices.SortFunc(st.Tools, func(a, b mcphost.Tool) int { return cmp.Compare(a.FullName, b.FullName) })

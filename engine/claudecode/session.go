@@ -79,11 +79,19 @@ type session struct {
 	unplaced int             // inputs whose end only a result can tell
 	ours     map[string]bool // UUIDs that the program did not give
 	asked    map[string]bool // the model's messages of this turn
+	told     told
+	stopped  string // why a hook ended the turn
+	begun    bool   // the hooks on SessionStart were called
+	sent     bool   // there was an input
 }
+
+// told is what the CLI last said of the session.
+type told struct{ SessionID, CWD, PermissionMode string }
 
 func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), waiting: map[string]bool{}, idle: true,
+		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
 		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{},
 	}
 }
@@ -156,7 +164,7 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 	case "hook_callback":
 		return s.hookCallback(ctx, request)
 	case "elicitation":
-		return map[string]string{"action": "decline"}, nil
+		return s.elicit(ctx, request)
 	case "request_user_dialog":
 		return s.dialog(ctx, request)
 	}
@@ -264,7 +272,7 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		s.ours[line.UUID] = true
 	}
 	s.unplaced++
-	s.idle = false
+	s.idle, s.sent = false, true
 	s.mu.Unlock()
 	if err := s.ch.post(ctx, &line); err != nil {
 		s.mu.Lock()
@@ -373,6 +381,7 @@ func (s *session) Close() error {
 		s.servers.close()
 		s.ch.end(agent.ErrClosed)
 		s.readers.Wait()
+		s.sessionEnd()
 	})
 	return nil
 }

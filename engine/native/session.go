@@ -175,7 +175,8 @@ func (s *session) checkBudget(models ...string) error {
 func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
 	return mcphost.New(&mcphost.Options{
 		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
-		Roots: s.roots(),
+		Roots:  s.roots(),
+		Elicit: s.opts.OnElicitation,
 	})
 }
 

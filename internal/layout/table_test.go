@@ -69,7 +69,7 @@ var rooms = []room{
 	{
 		path: "engine/claudecode",
 		imports: []string{
-			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission",
+			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolschema",
 			"internal/toolname", "internal/jsonl", "internal/subproc",
 		},
 		tests: []string{"engine/enginetest"},
@@ -89,6 +89,7 @@ var rooms = []room{
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
+	{path: "internal/differential", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
 	{path: "internal/benchmarks/...", imports: []string{"public"}},
 	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
 }

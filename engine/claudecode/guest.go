@@ -1,0 +1,218 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolschema"
+)
+
+// A guest is a server in this process as the CLI can take it. The CLI drops the whole tool list of
+// a server for one malformed tool, drops others in silence, and loses parts of results; a guest
+// mends the tools and reports those that it cannot mend, and puts results in a form that keeps
+// everything.
+type guest struct {
+	mcpserver.Provider
+	name string
+	s    *session
+
+	mu       sync.Mutex // guards the rest
+	offered  map[string]offer
+	problems []agent.MCPServerError
+}
+
+// An offer is a tool under the name that the CLI is told.
+type offer struct {
+	name     string // the tool's own
+	readOnly bool
+	model    toolschema.Model
+}
+
+// maxName is the longest full name that the CLI does not drop.
+const maxName = 128
+
+// OpenSession opens a session whose tools and results are mended.
+func (g *guest) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	var opts mcpserver.SessionOptions
+	if o != nil {
+		opts = *o
+	}
+	if ask := g.s.opts.OnElicitation; ask != nil {
+		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			return contained(g.s, "OnElicitation", func() (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) })
+		}
+	}
+	ss, err := g.Provider.OpenSession(ctx, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return &guestSession{ss, g}, nil
+}
+
+// find returns the tool that the CLI calls by a full name.
+func (g *guest) find(full string) (offer, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for alias, o := range g.offered {
+		if toolname.Full(g.name, alias) == full {
+			return o, true
+		}
+	}
+	return offer{}, false
+}
+
+// own returns the name that a tool has on its server.
+func (g *guest) own(alias string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o, ok := g.offered[alias]; ok {
+		return o.name
+	}
+	return alias
+}
+
+// faults are the tools that were left out.
+func (g *guest) faults() []agent.MCPServerError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.problems)
+}
+
+type guestSession struct {
+	mcpserver.ServerSession
+	g *guest
+}
+
+// ListTools returns the tools that the CLI can take, under names that it takes.
+func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
+	tools, err := ss.ServerSession.ListTools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := ss.g
+	out := make([]*mcp.Tool, 0, len(tools))
+	offered := map[string]offer{}
+	var problems []agent.MCPServerError
+	leaveOut := func(tool, why string) {
+		problems = append(problems, agent.MCPServerError{Name: g.name, Type: "tool_left_out", Message: "tool " + quoted(tool) + " is left out: " + why})
+	}
+	prefix := toolname.Server(g.name) + "__"
+	for _, t := range tools {
+		schema, err := json.Marshal(t.InputSchema)
+		if err != nil {
+			leaveOut(t.Name, err.Error())
+			continue
+		}
+		m, q := toolschema.ForModel(toolschema.Tool{Server: g.name, Name: t.Name, Description: t.Description, InputSchema: schema}, &toolschema.Options{MaxName: maxName})
+		alias, fits := strings.CutPrefix(m.Name, prefix)
+		switch {
+		case q != nil:
+			leaveOut(t.Name, q.Reason)
+			continue
+		case !fits || alias == "":
+			leaveOut(t.Name, "with its server's name it is too long")
+			continue
+		}
+		if first, taken := offered[alias]; taken {
+			leaveOut(t.Name, "its name "+m.Name+" belongs to tool "+quoted(first.name))
+			continue
+		}
+		offered[alias] = offer{t.Name, t.Annotations != nil && t.Annotations.ReadOnlyHint, m}
+		copied := *t
+		copied.Name, copied.Description, copied.InputSchema = alias, m.Description, m.InputSchema
+		out = append(out, &copied)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.offered, g.problems = offered, problems
+	return out, nil
+}
+
+func quoted(s string) string {
+	out, err := json.Marshal(s)
+	if err != nil {
+		return s
+	}
+	return string(out)
+}
+
+// CallTool calls a tool by the name that the CLI was told.
+func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error) {
+	g := ss.g
+	g.mu.Lock()
+	o, ok := g.offered[c.Name]
+	g.mu.Unlock()
+	if ok {
+		c.Name, c.Arguments = o.name, o.model.RestoreArgs(c.Arguments)
+	}
+	r, err := ss.ServerSession.CallTool(ctx, c)
+	if err != nil || r == nil {
+		return r, err
+	}
+	return g.shape(c, r), nil
+}
+
+// shape puts a result in a form of which the CLI shows the model everything that it can read: of an
+// error result it takes nothing but the texts, and structured content takes the place of all texts,
+// its numbers rounded.
+func (g *guest) shape(c mcpserver.Call, r *mcpserver.Result) *mcpserver.Result {
+	out := *r
+	switch {
+	case r.IsError:
+		out.Content, out.StructuredContent = nil, nil
+		for _, b := range mcphost.ModelContent(g.name, c.Name, r, nil) {
+			out.Content = append(out.Content, &mcp.TextContent{Text: b.Text})
+		}
+	case len(r.StructuredContent) > 0 && !g.saysItAll(r):
+		out.Content, out.StructuredContent = slices.Clone(r.Content), nil
+		if !repeats(r) {
+			out.Content = append(out.Content, &mcp.TextContent{Text: string(r.StructuredContent)})
+		}
+	default:
+		return r
+	}
+	if id, ok := c.Meta["claudecode/toolUseId"].(string); ok && !r.IsError {
+		g.s.args.keepResult(id, r)
+	}
+	return &out
+}
+
+// saysItAll reports whether the structured content alone says what the result has to say.
+func (g *guest) saysItAll(r *mcpserver.Result) bool {
+	if !lossless(r.StructuredContent) {
+		return false
+	}
+	for _, b := range r.Content {
+		if t, ok := b.(*mcp.TextContent); !ok || exactNumbers(json.RawMessage(t.Text)) != exactNumbers(r.StructuredContent) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeats reports whether a text of the result is its structured content.
+func repeats(r *mcpserver.Result) bool {
+	return slices.ContainsFunc(r.Content, func(b mcp.Content) bool {
+		t, ok := b.(*mcp.TextContent)
+		return ok && exactNumbers(json.RawMessage(t.Text)) == exactNumbers(r.StructuredContent)
+	})
+}
+
+// lossless reports whether JSON survives a trip through double floats.
+func lossless(raw json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return false
+	}
+	back, err := json.Marshal(v)
+	return err == nil && exactNumbers(raw) == exactNumbers(back)
+}
