@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -26,6 +28,11 @@ type ToolRequest struct {
 	Tool string
 	// Source says where the server was defined: "sdk" for one in this process, else a scope of the configuration.
 	Source string
+	// Title is the tool's name for people; empty if it has none, or the engine does not know it.
+	Title string
+	// Annotations are the tool's hints, which are the server's claims; nil if there are none, or the
+	// engine does not know them.
+	Annotations *mcp.ToolAnnotations
 	// ReadOnly is the tool's readOnlyHint, which is the server's claim and no proof.
 	ReadOnly bool
 	// ToolUseID identifies the call.

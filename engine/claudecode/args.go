@@ -50,7 +50,7 @@ func args(e *Options, o *agent.Options) []string {
 	// Without anyone to ask, this engine says no: the CLI's own words do not name allowedTools.
 	add("permission-prompt-tool", cmp.Or(o.PermissionPromptTool, "stdio"))
 	a = append(a, earlyFields(e, o)...)
-	a = append(a, "--tools="+strings.Join(e.BuiltinTools, ","), "--setting-sources="+strings.Join(settingSources(e, o), ","))
+	a = append(a, "--tools="+strings.Join(builtinTools(e, o), ","), "--setting-sources="+strings.Join(settingSources(e, o), ","))
 	if inherit := e.InheritMCPServers || len(o.SettingSources) > 0; !inherit || o.StrictMCPConfig {
 		a = append(a, "--strict-mcp-config")
 	}
@@ -105,6 +105,19 @@ func environ(over map[string]string) []string {
 		env = append(env, name+"="+over[name])
 	}
 	return env
+}
+
+// builtinTools are the CLI's own tools that the model gets: those that were asked for, and what an option needs.
+func builtinTools(e *Options, o *agent.Options) []string {
+	const search = "ToolSearch"
+	switch o.ToolSearch {
+	case "", "0", "auto:100", agent.ToolSearchOff:
+		return e.BuiltinTools
+	}
+	if slices.Contains(e.BuiltinTools, search) || slices.Contains(e.BuiltinTools, "default") {
+		return e.BuiltinTools
+	}
+	return append(slices.Clone(e.BuiltinTools), search)
 }
 
 // childEnv is the CLI's environment.

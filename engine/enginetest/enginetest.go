@@ -54,6 +54,7 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 		{"Servers", serverBehaviours},
 		{"Hooks", hookBehaviours},
 		{"Output", outputBehaviours},
+		{"Context", contextBehaviours},
 	}
 	known := map[string]bool{}
 	for _, g := range groups {

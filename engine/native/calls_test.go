@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -362,7 +363,10 @@ func serverWith(t *testing.T, tool string, h handlerFunc) *mcpserver.Server {
 	return srv
 }
 
-// A call to a tool of a server that is still connecting waits for it.
+// A call to a tool of a server that is still connecting waits for it; init tells of each server as it
+// is at that moment, and lacks the tools of those that are not connected.
+//
+// D36 D48
 func TestCallWaitsForItsServer(t *testing.T) {
 	p := &slowProvider{serverWith(t, "w", echoArgs), make(chan struct{})}
 	h := sharedHost(t, "slow", p)
@@ -381,7 +385,15 @@ func TestCallWaitsForItsServer(t *testing.T) {
 	if init.MCPServers[0].Status != "pending" || len(init.Tools) != 1 { // ToolSearch, which waits for it
 		t.Errorf("init has %+v and %q", init.MCPServers, init.Tools)
 	}
-	if text := model.Last().LastUserText(); !strings.Contains(text, "mcp__slow__w") {
+	if slices.ContainsFunc(init.Tools, func(name string) bool { return strings.HasPrefix(name, "mcp__") }) {
+		t.Errorf("init has the tools %q", init.Tools)
+	}
+	model.Add(modeltest.Text("y"))
+	_, msgs = answered(t, model, o)
+	if init := last[*agent.SystemInit](msgs); init.MCPServers[0].Status != "connected" || !slices.Contains(init.Tools, "mcp__slow__w") {
+		t.Errorf("the next init has %+v and %q", init.MCPServers, init.Tools)
+	}
+	if text := model.Requests()[1].LastUserText(); !strings.Contains(text, "mcp__slow__w") {
 		t.Errorf("the second request does not tell of the tool: %s", text)
 	}
 }

@@ -82,6 +82,9 @@ func (s *session) freshTable() *table {
 		builtins: s.builtins(),
 	})
 	s.settleSearch(s.table)
+	s.mu.Lock()
+	s.leftOut = s.table.leftOut
+	s.mu.Unlock()
 	return s.table
 }
 

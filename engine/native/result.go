@@ -94,7 +94,6 @@ func (s *session) initMessage() *agent.SystemInit {
 	}
 	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
 	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)
-	m.MCPServerErrors = append(m.MCPServerErrors, s.table.problems...)
 	return m
 }
 

@@ -83,6 +83,7 @@ type session struct {
 	inbox     []*agent.Input
 	ended     bool // no input follows
 	interrupt context.CancelCauseFunc
+	leftOut   []mcphost.RejectedTool // of the table; never modified
 	closing   sync.Once
 }
 
@@ -382,6 +383,14 @@ func (s *session) serverStatus() []mcphost.ServerStatus {
 		all = append(all, h.Status()...)
 	}
 	slices.SortStableFunc(all, func(a, b mcphost.ServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	s.mu.Lock()
+	leftOut := s.leftOut
+	s.mu.Unlock()
+	for _, r := range leftOut { // beside what the hosts had to leave out
+		if i := slices.IndexFunc(all, func(st mcphost.ServerStatus) bool { return st.Name == r.Server }); i >= 0 {
+			all[i].Rejected = append(all[i].Rejected, r)
+		}
+	}
 	return all
 }
 

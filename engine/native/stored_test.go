@@ -34,7 +34,9 @@ func returning(text string) handlerFunc {
 	return func(context.Context, json.RawMessage) (*mcpserver.Result, error) { return mcpserver.Text(text), nil }
 }
 
-// A result of 20 MB is bounded, stored for this user only, previewed, searched and read back in parts; at the end it is gone. D94
+// A result of 20 MB is bounded, stored for this user only, previewed, searched and read back in parts; at the end it is gone.
+//
+// D94
 func TestHugeResultIsStored(t *testing.T) {
 	var b strings.Builder
 	for i := 0; b.Len() < 20<<20; i++ {

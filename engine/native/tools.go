@@ -42,14 +42,14 @@ func (t *tool) parallel() bool {
 
 // A table is what the model can call at one moment. It is immutable, save for what it knows to be up to date.
 type table struct {
-	source   [][]mcphost.Tool // what it was made from, host by host
-	revision []uint64         // of the hosts then, or later without a difference
-	tools    []*tool          // in the order of the request
-	byName   map[string]*tool // by the name that the model uses
-	prompt   *tool            // the permission prompt tool, which the model does not see
-	problems []agent.MCPServerError
-	builtins int      // what of the engine's own it was made with: see session.builtins
-	denied   []string // the rules that it was made with
+	source   [][]mcphost.Tool       // what it was made from, host by host
+	revision []uint64               // of the hosts then, or later without a difference
+	tools    []*tool                // in the order of the request
+	byName   map[string]*tool       // by the name that the model uses
+	prompt   *tool                  // the permission prompt tool, which the model does not see
+	leftOut  []mcphost.RejectedTool // what the engine cannot offer, with the reasons
+	builtins int                    // what of the engine's own it was made with: see session.builtins
+	denied   []string               // the rules that it was made with
 }
 
 // names are the names of the tools, in the order of the request.
@@ -113,16 +113,16 @@ func (t *table) add(tl *tool, o tableOptions) {
 	if o.policy.Hidden(tl.request()) {
 		return
 	}
-	problem := func(format string, args ...any) {
-		t.problems = append(t.problems, agent.MCPServerError{Name: tl.Server, Type: typeToolLeftOut, Message: fmt.Sprintf(format, args...)})
+	leave := func(format string, args ...any) {
+		t.leftOut = append(t.leftOut, mcphost.RejectedTool{Server: tl.Server, Name: tl.Name, Reason: fmt.Sprintf(format, args...)})
 	}
 	if why, ok := o.quarantined[tl.FullName]; ok {
-		problem("tool %q is left out: %s", tl.Name, why)
+		leave("%s", why)
 		return
 	}
 	if tl.run != nil {
 		if first := t.byName[tl.FullName]; first != nil {
-			problem("the engine's own tool %s is left out: its name belongs to tool %q of server %q", tl.FullName, first.Name, first.Server)
+			leave("it is the engine's own, and its name belongs to tool %q of server %q", first.Name, first.Server)
 			return
 		}
 		t.take(tl)
@@ -133,12 +133,12 @@ func (t *table) add(tl *tool, o tableOptions) {
 		Description: tl.Description, InputSchema: tl.InputSchema,
 	}, nil)
 	if q != nil {
-		problem("tool %q is left out: %s", tl.Name, q.Reason)
+		leave("%s", q.Reason)
 		return
 	}
 	tl.model = m
 	if first := t.byName[m.Name]; first != nil {
-		problem("tool %q is left out: its name %s belongs to tool %q of server %q", tl.Name, m.Name, first.Name, first.Server)
+		leave("its name %s belongs to tool %q of server %q", m.Name, first.Name, first.Server)
 		return
 	}
 	t.take(tl)
@@ -208,7 +208,7 @@ func sourceOf(s mcphost.ServerStatus) string {
 	return "dynamic"
 }
 
-// rejectedTools reports the tools that the hosts themselves had to leave out.
+// rejectedTools reports the tools that had to be left out, by the hosts and by the engine.
 func rejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 	var errs []agent.MCPServerError
 	for _, s := range status {

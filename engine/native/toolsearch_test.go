@@ -55,7 +55,9 @@ func TestModelsWithoutReferences(t *testing.T) {
 	}
 }
 
-// Definitions are withheld by default, and a search brings those that are needed. D57
+// Definitions are withheld by default, and a search brings those that are needed.
+//
+// D57
 func TestToolSearch(t *testing.T) {
 	o := withTools(t, echoArgs,
 		&mcpserver.Tool{Name: "create_issue", Description: "Opens a bug report"},
@@ -137,7 +139,9 @@ func TestLoadingKeepsTheCache(t *testing.T) {
 	}
 }
 
-// The switch: the option wins over the variable, and denying ToolSearch is a switch as well. D20
+// The switch: the option wins over the variable, and denying ToolSearch is a switch as well.
+//
+// D20
 func TestToolSearchSwitch(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -195,7 +199,9 @@ func TestToolSearchAuto(t *testing.T) {
 	}
 }
 
-// A server and a tool can keep definitions in the prompt; the tool has the last word. D34
+// A server and a tool can keep definitions in the prompt; the tool has the last word.
+//
+// D34
 func TestAlwaysLoad(t *testing.T) {
 	yes, no := true, false
 	s, p := mcpserver.New("s", nil), mcpserver.New("p", nil)
@@ -467,7 +473,7 @@ func TestLoadIsBounded(t *testing.T) {
 	}
 }
 
-// A tool that comes between turns is announced and can be found. D48
+// A tool that comes between turns is announced and can be found.
 func TestNewToolsAreAnnounced(t *testing.T) {
 	s := serverWith(t, "a", echoArgs)
 	o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"s": mcphost.InProcess(s)}, AllowedTools: []string{"mcp__s"}}
