@@ -244,8 +244,31 @@ func (s *Server) reject(kind Kind, name string, err error) error {
 		s.rejected = append(s.rejected, Rejection{kind, name, err})
 	}
 	s.mu.Unlock()
-	s.logger.Warn(string(kind)+" left out", "server", s.name, "name", name, "error", err)
+	text, attrs := string(kind)+" left out", []any{"server", s.name, "name", name, "error", err}
+	if in := (*inputSchemaError)(nil); errors.As(err, &in) {
+		text, attrs = in.warning(s.name, name), append(attrs, "code", codeUnconvertible)
+	}
+	s.logger.Warn(text, attrs...)
 	return err
+}
+
+// codeUnconvertible is the code of the warning about a tool whose input schema
+// cannot be used, as other agent SDKs have it.
+const codeUnconvertible = "CLAUDE_SDK_MCP_TOOL_SCHEMA_UNCONVERTIBLE"
+
+// An inputSchemaError is what is wrong with the input schema of a tool, or with
+// the Go type that it would be made from.
+type inputSchemaError struct{ err error }
+
+func (e *inputSchemaError) Error() string { return e.err.Error() }
+
+func (e *inputSchemaError) Unwrap() error { return e.err }
+
+// warning says which tool is left out, why, and what to check.
+func (e *inputSchemaError) warning(server, tool string) string {
+	return fmt.Sprintf("Tool %q on SDK MCP server %q was left out of the server's tool list, because its input schema cannot be converted to JSON Schema: %v. "+
+		"Check that it is a JSON object of type \"object\" in draft 2020-12, 2019-09 or draft-07, that its references lead to definitions of its own, "+
+		"and, if it is made from a Go type, that every field has a JSON form.", tool, server, e.err)
 }
 
 // A NotFoundError reports that a server has no such resource or prompt.

@@ -207,15 +207,15 @@ func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
 	input, derived := p.input, p.input != nil && t.InputSchema == nil
 	if !derived {
 		if input, err = inputSchema(t.InputSchema); err != nil {
-			return nil, err
+			return nil, &inputSchemaError{err}
 		}
 	}
 	if made.input, err = s.newChecker(t.Name, input, derived, t.MaxSchemaDepth); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, &inputSchemaError{fmt.Errorf("input schema: %w", err)}
 	}
 	var ignored []string
 	if made.headers, ignored, err = headerParams(input); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, &inputSchemaError{fmt.Errorf("input schema: %w", err)}
 	}
 	for _, place := range ignored {
 		s.logger.Warn("ignoring x-mcp-header where the protocol does not allow it", "server", s.name, "tool", t.Name, "place", place)

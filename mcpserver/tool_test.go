@@ -1,10 +1,12 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +97,50 @@ func TestRegistrationTakesACopy(t *testing.T) {
 	wantText(t, s, "t", `{"a":1}`, "ok", false)
 }
 
-// R63 D87 D88 D89 T12 R09
+// D87 D88 D89 D90: one warning for a tool whose input schema cannot be used, with
+// the code and the text that other SDKs have, the error, and what to check; its
+// siblings stay.
+func TestWarningAboutAnInputSchema(t *testing.T) {
+	tests := []struct {
+		name, why string
+		add       func(s *Server) error
+	}{
+		{"string", `"string"`, func(s *Server) error {
+			return s.AddTool(&Tool{Name: "string", InputSchema: json.RawMessage(`{"type":"string"}`)}, returns(Text("x"), nil))
+		}},
+		{"dangling", "#/$defs/nosuch leads nowhere", func(s *Server) error {
+			return s.AddTool(&Tool{Name: "dangling", InputSchema: json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/nosuch"}}}`)}, returns(Text("x"), nil))
+		}},
+		{"chan", "field C of type chan int", func(s *Server) error {
+			return AddTool(s, &Tool{Name: "chan"}, func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newTestServer(t, &Options{Logger: slog.New(slog.NewJSONHandler(&out, nil))})
+			addRaw(t, s, "before", returns(Text("x"), nil))
+			if err := tt.add(s); err == nil {
+				t.Fatal("it is taken")
+			}
+			addRaw(t, s, "after", returns(Text("x"), nil))
+			if tools := s.ListTools(); len(tools) != 2 {
+				t.Errorf("the list is %s", jsonOf(t, tools))
+			}
+			var warning struct{ Level, Msg, Code string }
+			if err := json.Unmarshal(out.Bytes(), &warning); err != nil { // one line and no more
+				t.Fatalf("%s: %v", out.Bytes(), err)
+			}
+			begin := fmt.Sprintf(`Tool %q on SDK MCP server %q was left out of the server's tool list, because its input schema cannot be converted to JSON Schema: `, tt.name, s.Name())
+			if warning.Level != "WARN" || warning.Code != "CLAUDE_SDK_MCP_TOOL_SCHEMA_UNCONVERTIBLE" || !strings.HasPrefix(warning.Msg, begin) ||
+				!strings.Contains(warning.Msg, tt.why) || !strings.Contains(warning.Msg, "Check that ") {
+				t.Errorf("warning %+v", warning)
+			}
+		})
+	}
+}
+
+// R63 D87 D88 T12 R09
 func TestOneBadRegistrationIsLeftOut(t *testing.T) {
 	var log logBuffer
 	s := newTestServer(t, &Options{Logger: log.logger()})

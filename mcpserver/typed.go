@@ -47,7 +47,7 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	}
 	decode, inSchema, err := decoderFor[In](t.InputSchema != nil, s.opts.SkipValidation)
 	if err != nil {
-		return s.rejectTool(t, fmt.Errorf("arguments: %w", err))
+		return s.rejectTool(t, &inputSchemaError{fmt.Errorf("arguments: %w", err)})
 	}
 	encode, outSchema, err := encoderFor[Out](t.OutputSchema != nil)
 	if err != nil {
