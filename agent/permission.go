@@ -28,7 +28,7 @@ type ToolRequest struct {
 	Tool string
 	// Source says where the server was defined: "sdk" for one in this process, else a scope of the configuration.
 	Source string
-	// Title is the tool's name for people; empty if it has none, or the engine does not know it.
+	// Title is what people read: the tool's own name for them, or what the CLI says of the call; empty if there is none.
 	Title string
 	// Annotations are the tool's hints, which are the server's claims; nil if there are none, or the
 	// engine does not know them.
@@ -41,8 +41,8 @@ type ToolRequest struct {
 	Input json.RawMessage
 	// Reason says why the call is asked about.
 	Reason string
-	// Title and Description say in words what the call does, if the engine knows.
-	Title, Description string
+	// Description says in words what the call does, if the engine knows.
+	Description string
 	// BlockedPath is the file or directory that the call is not allowed to touch; empty for most calls.
 	BlockedPath string
 	// AgentID identifies the subagent that makes the call; empty for the main conversation.
