@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"image"
 	"image/color"
@@ -17,7 +18,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-func pngOf(t *testing.T, w, h int, noisy bool) []byte {
+func pngOf(t testing.TB, w, h int, noisy bool) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	if noisy {
@@ -244,7 +245,18 @@ func TestSavedContent(t *testing.T) {
 
 // Whatever a server sends, what comes out can be sent to a model.
 func FuzzModelContent(f *testing.F) {
-	f.Add([]byte(`{"content":[{"type":"text","text":""},{"type":"image","data":"AAAA"}],"structuredContent":{}}`))
+	image := base64.StdEncoding.EncodeToString(pngOf(f, 2, 2, false))
+	for _, seed := range []string{
+		`{"content":[{"type":"text","text":""},{"type":"image","data":"AAAA"}],"structuredContent":{}}`,
+		`{"content":[{"type":"image","mimeType":"image/png","data":"` + image + `"},{"type":"image","data":"` + image[:40] + `"}],"isError":false}`,
+		`{"content":[{"type":"text","text":"lone \ud800"},{"type":"audio","data":"AA==","mimeType":"audio/wav"},{"type":"odd","x":"\udfff"}]}`,
+		`{"content":[{"type":"resource","resource":{"uri":"mem://a","blob":"` + image + `","mimeType":"image/png"}},{"type":"resource","resource":{"uri":"b","text":"t"}}]}`,
+		`{"content":[{"type":"resource_link","uri":"mem://a","name":"n"},null,7,[],"text"],"isError":true}`,
+		`{"content":[{"type":"text","text":"a"},{"type":"text","text":"1"}],"structuredContent":{"result":["a",1]}}`,
+		`{"content":{"type":"text","text":"alone"},"structuredContent":"\ud800"}`, `{"toolResult":[1,2]}`, `{"content":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
 			return
@@ -260,6 +272,20 @@ func FuzzModelContent(f *testing.F) {
 		for _, b := range blocks {
 			if b.Type == "text" && (strings.TrimSpace(b.Text) == "" || !utf8.ValidString(b.Text)) || b.Type == "image" && (r.IsError || !readable[b.MIMEType]) {
 				t.Errorf("bad block %+v", b)
+			}
+		}
+		stored := ""
+		for _, b := range FitOutput(t.Context(), blocks, &OutputOptions{
+			IsError: r.IsError, Limits: OutputLimits{Tokens: 10, Chars: 30}, ReadTool: "Read",
+			Store: func(text string) (string, error) { stored = text; return "/store/1", nil },
+		}) {
+			if b.Type == "text" && (b.Text == "" || !utf8.ValidString(b.Text)) {
+				t.Errorf("bad block within limits %+v", b)
+			}
+		}
+		if stored != "" {
+			if part, err := ReadStored(stored, StoredQuery{Pattern: "[a-z]"}); err != nil || !utf8.ValidString(part) {
+				t.Errorf("read back %q, %v", part, err)
 			}
 		}
 	})

@@ -1,9 +1,12 @@
 package toolschema
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +14,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/modeltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -123,6 +128,51 @@ func TestHostileSchemas(t *testing.T) {
 	}
 	if d := cmp.Diff(string(txtar.Format(want)), string(txtar.Format(&got))); d != "" {
 		t.Errorf("outcomes (-want +got):\n%s", d)
+	}
+}
+
+// The strict model takes all hostile schemas that could be mended in one request, those that are bad by their size as well.
+func TestStrictModelTakesHostileSchemas(t *testing.T) {
+	type apiTool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	}
+	var tools []apiTool
+	add := func(raw string) {
+		m, q := ForModel(Tool{Name: fmt.Sprint("t", len(tools)), InputSchema: json.RawMessage(raw)}, nil)
+		if q == nil {
+			tools = append(tools, apiTool{m.Name, m.Description, m.InputSchema})
+		}
+	}
+	for _, f := range hostile(t) {
+		add(string(f.Data))
+	}
+	for _, raw := range generated() {
+		add(raw)
+	}
+	if len(tools) < 100 {
+		t.Errorf("%d schemas could be mended, want 100", len(tools))
+	}
+	body, err := json.Marshal(map[string]any{
+		"model": "claude", "max_tokens": 10, "messages": []any{map[string]any{"role": "user", "content": "hello"}}, "tools": tools,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example.com/v1/messages", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}, "X-Api-Key": {"any"}}
+	res, err := modeltest.New(t, modeltest.Text("hello")).Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		answer, err := io.ReadAll(res.Body)
+		t.Errorf("%d tools are refused with status %d: %.2000s %v", len(tools), res.StatusCode, answer, err)
 	}
 }
 
