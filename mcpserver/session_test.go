@@ -88,7 +88,7 @@ func TestListChangesReachEverySession(t *testing.T) {
 	})
 }
 
-// F09
+// F09.
 func TestABurstCostsASlowClientFewMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New("test", &Options{LookupEnv: none})

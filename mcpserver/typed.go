@@ -58,7 +58,7 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 		run: func(ctx context.Context, inv *Invocation) error {
 			in, err := decode(inv.Arguments)
 			if err != nil {
-				return fmt.Errorf("Tool '%s': decoding the arguments: %w", inv.Name, err) //nolint:staticcheck // the text is for the model
+				return fmt.Errorf("Tool '%s': decoding the arguments: %w", inv.Name, err)
 			}
 			out, err := h(ctx, in)
 			if err == nil {

@@ -50,8 +50,12 @@ func accepted(m Model) error {
 	if depth := nestingOf(m.InputSchema); depth > 128 {
 		return fmt.Errorf("nested %d levels deep", depth)
 	}
-	if v, _, err := parseJSON(m.InputSchema, 1000); err != nil || endless(v.(*object)) {
-		return fmt.Errorf("its references lead round in a circle (%v)", err)
+	v, _, err := parseJSON(m.InputSchema, 1000)
+	if err != nil {
+		return err
+	}
+	if endless(v.(*object)) {
+		return errors.New("its references lead round in a circle")
 	}
 	if err := legalKeys(doc); err != nil {
 		return err
