@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode"
 	"github.com/tenon-sdk/tenon/engine/native"
 )
 
@@ -40,6 +41,9 @@ mode, and ask for the servers' state (interrupt, set_model, set_permission_mode,
 Beside servers, the settings files of Claude Code are read: ~/.claude/settings.json, .claude/settings.json and
 .claude/settings.local.json, as far as they concern a run: permission rules and mode, environment, model,
 directories, and hooks of type mcp_tool.
+
+With --engine claude-code the Claude Code CLI runs the agent: it asks the model, with the login or key that it
+has, connects the servers and reads the settings. It has no tools but those of the servers.
 
 Output formats:
   text         the answer
@@ -100,7 +104,12 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := agent.Open(ctx, f.engine(), opts)
+	engine, free, err := f.engine(p, pr, opts)
+	if err != nil {
+		return err
+	}
+	defer free()
+	client, err := agent.Open(ctx, engine, opts)
 	if err != nil {
 		return openError(err)
 	}
@@ -259,6 +268,13 @@ func piped(r io.Reader) bool {
 func openError(err error) error {
 	if errors.Is(err, native.ErrNoCredentials) {
 		return usagef("no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model")
+	}
+	var nf *claudecode.NotFoundError
+	if errors.As(err, &nf) {
+		if nf.Path != "" {
+			return usagef("--claude-path: %v", nf.Err)
+		}
+		return usagef("the Claude Code CLI was not found; install the npm package @anthropic-ai/claude-code, or give its executable with --claude-path (looked for: %s)", strings.Join(nf.Searched, ", "))
 	}
 	var oe *agent.OptionError
 	if !errors.As(err, &oe) {

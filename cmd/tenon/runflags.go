@@ -16,7 +16,6 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
-	"github.com/tenon-sdk/tenon/modeltest"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -40,6 +39,8 @@ type runFlags struct {
 	format              string
 	partial             bool
 	offline             bool
+	engineName          string
+	claudePath          string
 	verbose             bool
 	print               bool
 }
@@ -47,6 +48,14 @@ type runFlags struct {
 var permissionModes = []string{"default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"}
 
 var inputFormats = []string{"text", "stream-json"}
+
+// The engines of --engine.
+const (
+	engineNative = "native"
+	engineClaude = "claude-code"
+)
+
+var engineNames = []string{engineNative, engineClaude}
 
 var outputFormats = []string{"text", "json", "stream-json"}
 
@@ -71,6 +80,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.format, "output-format", "text", "`FORMAT` of standard output: "+strings.Join(outputFormats, ", "))
 	fs.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: also the pieces of the model's answer as they come")
 	fs.BoolVar(&f.offline, "offline", false, "ask no model: make the tool calls that the prompt spells out")
+	fs.StringVar(&f.engineName, "engine", engineNative, "what runs the agent, `ENGINE` one of native (this program) and claude-code (the Claude Code CLI)")
+	fs.StringVar(&f.claudePath, "claude-path", "", "with --engine claude-code: the CLI's executable `FILE` (default claude on the PATH, or where its installers put it)")
 	fs.BoolVar(&f.verbose, "verbose", false, "say on standard error what happens: servers and what they write there, tool calls, usage")
 	fs.BoolVarP(&f.print, "print", "p", false, "does nothing: 'tenon run' always prints")
 	fs.Lookup("print").Hidden = true
@@ -88,6 +99,12 @@ func (f *runFlags) check() error {
 	}
 	if _, err := permission.ParseMode(f.permissionMode); err != nil {
 		return usagef("--permission-mode: unknown mode %q; give %s", f.permissionMode, orList(permissionModes))
+	}
+	if !slices.Contains(engineNames, f.engineName) {
+		return usagef("--engine: unknown engine %q; give %s", f.engineName, orList(engineNames))
+	}
+	if f.claudePath != "" && f.engineName != engineClaude {
+		return usagef("--claude-path has no effect without --engine claude-code; add it")
 	}
 	if f.partial && f.format != "stream-json" {
 		return usagef("--include-partial-messages has no effect without --output-format stream-json; add it")
@@ -117,20 +134,6 @@ func (f *runFlags) takeRules(args []string) []string {
 		rest = append(rest, a)
 	}
 	return rest
-}
-
-// engine is the engine that the flags ask for. The environment is its own business.
-func (f *runFlags) engine() agent.Engine {
-	if f.offline {
-		return native.New(&native.Options{
-			APIKey:       "offline",
-			BaseURL:      "http://model.invalid",
-			HTTPClient:   modeltest.Offline().Client(),
-			DefaultModel: "offline",
-			MaxRetries:   native.NoRetries,
-		})
-	}
-	return native.New(nil)
 }
 
 // options are the agent's options that the flags and the environment come to.
@@ -165,7 +168,9 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		ConfigProblems:         configErrors(srv.problems),
 	}
 	if f.verbose {
-		o.Stderr = stderrLines(p, pr)
+		if f.engineName == engineNative { // the CLI keeps what its servers write to itself
+			o.Stderr = stderrLines(p, pr)
+		}
 		o.Logger = slog.New(slog.NewTextHandler(pr.over(p.err), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	return o, nil

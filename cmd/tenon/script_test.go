@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -40,13 +41,39 @@ const patience = 60 * time.Second
 //	                              what they said last goes to the file said
 //
 // What doctor.txtar shows, each cause with its own advice, is D85.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script", setupScript) }
+
+// The same on the Claude Code CLI, with the model on loopback.
+func TestClaudeScripts(t *testing.T) {
+	path := peers.ClaudePath(t)
+	runScripts(t, "testdata/claude", func(env *testscript.Env) error {
+		if err := setupScript(env); err != nil {
+			return err
+		}
+		l := peers.NewLoopback(t)
+		lis := l.Listen(t)
+		server := &http.Server{Handler: modeltest.NewModel(&modeltest.Options{Script: scriptedModel})}
+		done := make(chan struct{})
+		go func() { defer close(done); _ = server.Serve(lis) }()
+		env.Defer(func() { _ = server.Close(); <-done })
+		for name, value := range peers.ClaudeEnv(t, "http://"+lis.Addr().String()) {
+			env.Setenv(name, value)
+		}
+		env.Setenv("ENABLE_TOOL_SEARCH", "false")
+		env.Setenv("CLAUDE", l.Executable(t, path))
+		env.Setenv("CLAUDE_OFFLINE", path) // its model is in the network of the machine
+		return nil
+	})
+}
+
+func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               setupScript,
+		Setup:               setup,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":  cmdExits,
 			"start":  cmdStart,

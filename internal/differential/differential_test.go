@@ -107,6 +107,7 @@ func (s *script) record(t *testing.T, newEngine func(*testing.T, *modeltest.Mode
 	if o.Model == "" {
 		o.Model = "claude-sonnet-4-5"
 	}
+	o.ToolSearch = agent.ToolSearchOff
 	e := newEngine(t, w.model)
 	if s.run != nil {
 		s.run(w, e, o)
@@ -170,7 +171,6 @@ func cliEngine(t *testing.T, m *modeltest.Model) agent.Engine {
 	go func() { defer close(done); _ = server.Serve(lis) }()
 	t.Cleanup(func() { _ = server.Close(); <-done })
 	env := peers.ClaudeEnv(t, "http://"+lis.Addr().String())
-	env["ENABLE_TOOL_SEARCH"] = "false"
 	return &withEnv{claudecode.New(&claudecode.Options{Path: l.Executable(t, peers.ClaudePath(t))}), env, t.TempDir()}
 }
 
