@@ -234,7 +234,7 @@ func (p *plan) findTool(written string) (full, wrong string) {
 		return written, ""
 	}
 	var ends []string
-	for _, name := range p.r.ToolNames() {
+	for _, name := range p.r.knownNames() {
 		if strings.HasSuffix(name, "__"+written) {
 			ends = append(ends, name)
 		}
@@ -244,10 +244,39 @@ func (p *plan) findTool(written string) (full, wrong string) {
 		return ends[0], ""
 	case len(ends) > 1:
 		return "", fmt.Sprintf("several tools have names that end so: %s", strings.Join(firstOfMany(ends, 20), ", "))
-	case p.announced(written):
+	case p.announced(written) || p.searchable(written):
 		return written, ""
 	}
 	return "", "there is no such tool"
+}
+
+// searchable says that a full name may be that of a tool that the host has told of in other words, since
+// there are too many: the host knows.
+func (p *plan) searchable(name string) bool {
+	_, ok := p.r.Tool("ToolSearch")
+	return ok && strings.HasPrefix(name, "mcp__")
+}
+
+var fullName = regexp.MustCompile(`\bmcp__[A-Za-z0-9_-]+`)
+
+// knownNames are the names of the request's tools and those of tools whose definitions are withheld, as
+// far as the host names them in full.
+func (r *Request) knownNames() []string {
+	names := slices.Clone(r.ToolNames())
+	texts := []string{r.SystemText()}
+	for _, m := range r.Messages {
+		if m.Role == "user" {
+			texts = append(texts, reminders.FindAllString(joinTexts(m.Content), -1)...)
+		}
+	}
+	for _, text := range texts {
+		for _, name := range fullName.FindAllString(text, -1) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // announced says that a full name stands in what the host tells the model: that

@@ -517,3 +517,23 @@ func waitForTool(t *testing.T, c *agent.Client, name string) {
 	}
 	t.Fatalf("tool %q did not come", name)
 }
+
+// The offline model calls withheld tools by all the names that it takes, also where the prompt has no room for them.
+func TestOfflineModelAndTheSearch(t *testing.T) {
+	for _, n := range []int{3, 400} {
+		var tools []*mcpserver.Tool
+		for i := range n {
+			tools = append(tools, &mcpserver.Tool{Name: fmt.Sprintf("do_thing_%03d", i)})
+		}
+		prompts := []string{`@mcp__s__do_thing_002 {"n":1}`}
+		if n < 10 {
+			prompts = append(prompts, `@do_thing_002 {"n":1}`)
+		}
+		for _, prompt := range prompts {
+			msgs, err := collect(t, t.Context(), testEngine(modeltest.Offline()), prompt, withTools(t, echoArgs, tools...))
+			if got := results(msgs); err != nil || len(got) != 1 || got[0].Text() != `{"n":1}` {
+				t.Errorf("%d tools, %s: %+v, %v", n, prompt, got, err)
+			}
+		}
+	}
+}
