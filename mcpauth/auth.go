@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -185,4 +186,41 @@ func (a *Authenticator) needsAuth(reason Reason, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return &NeedsAuthError{ServerURL: a.serverURL, Reason: reason, Scopes: slices.Clone(a.scopes), Err: err}
+}
+
+// Same reports whether b gets the tokens that a gets: it is for the same server,
+// with equal options and the same store. Two stores count as the same if they
+// are one value, or keep their entries in one place. Functions cannot be
+// compared: with an [Options.Authorize], only a itself is the same.
+func (a *Authenticator) Same(b *Authenticator) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	x, y := a.opts, b.opts
+	if x.Authorize != nil || y.Authorize != nil || a.serverURL != b.serverURL || !sameStore(x.Store, y.Store) || !sameClient(x.HTTPClient, y.HTTPClient) {
+		return false
+	}
+	// What is left is data.
+	x.Store, y.Store = nil, nil
+	x.HTTPClient, y.HTTPClient = nil, nil
+	x.Logger, y.Logger = nil, nil
+	return reflect.DeepEqual(x, y)
+}
+
+func sameStore(a, b TokenStore) bool {
+	la, oka := a.(*lockedStore)
+	lb, okb := b.(*lockedStore)
+	if oka && okb {
+		return la.dir == lb.dir && la.slots == lb.slots
+	}
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	return va.Type() == vb.Type() && va.Comparable() && va.Equal(vb)
+}
+
+// sameClient takes two clients that are nothing but the default one for the same.
+func sameClient(a, b *http.Client) bool {
+	plain := func(c *http.Client) bool {
+		return c.Transport == nil && c.Jar == nil && c.CheckRedirect == nil && c.Timeout == tokenTimeout
+	}
+	return a == b || plain(a) && plain(b)
 }

@@ -59,7 +59,7 @@ func TestServerWithoutAuthorizationIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Field case F35: discovery in its forms.
+// Pain 21 and field case F35: discovery in its forms.
 func TestDiscovery(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -116,7 +116,7 @@ func TestDiscoveryWithoutAnyMetadata(t *testing.T) {
 	}
 }
 
-// Field case F35 (a): a configured client is never registered again.
+// Pain 19 and field case F35 (a): a configured client is never registered again.
 func TestConfiguredClientIsNotRegistered(t *testing.T) {
 	for _, endpoint := range []any{nil, "absent", "http://127.0.0.1:1/register"} {
 		f := newFake(t)
@@ -251,7 +251,7 @@ func TestRefreshTokenStaysWhereNoneIsSent(t *testing.T) {
 	}
 }
 
-// A refused early refresh must not cost a token that is still good.
+// Pain 17: a refused early refresh must not cost a token that is still good.
 func TestRefusedEarlyRefreshKeepsTheToken(t *testing.T) {
 	f := newFake(t)
 	store := mcpauth.NewMemoryStore()
@@ -306,7 +306,7 @@ func (s *racingStore) Update(ctx context.Context, key string, fn func(*mcpauth.C
 	return s.TokenStore.Update(ctx, key, fn)
 }
 
-// Processes share a directory: a single-use refresh token is used once.
+// Pain 18: processes share a directory; a single-use refresh token is used once.
 func TestRefreshOnceForAllProcesses(t *testing.T) {
 	f := newFake(t)
 	dir := t.TempDir()
@@ -615,5 +615,84 @@ func TestKeyForgivesWhatDoesNotTellServersApart(t *testing.T) {
 	}
 	if mcpauth.Key("https://a.example/mcp") == mcpauth.Key("https://a.example/other") {
 		t.Error("two servers have one key")
+	}
+}
+
+// Two authenticators are the same if they get the same tokens.
+func TestSame(t *testing.T) {
+	dir := t.TempDir()
+	file := func(dir string) mcpauth.TokenStore {
+		s, err := mcpauth.NewDirStore(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	memory := mcpauth.NewMemoryStore()
+	auth := func(url string, o mcpauth.Options) *mcpauth.Authenticator {
+		t.Helper()
+		a, err := mcpauth.New(url, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	const url = "https://h/mcp"
+	agree := func(context.Context, *mcpauth.AuthorizationRequest) (*mcpauth.AuthorizationResponse, error) {
+		return nil, errors.New("no")
+	}
+	a := auth(url, mcpauth.Options{Store: file(dir), ClientID: "x", Scopes: []string{"s"}})
+	for name, tt := range map[string]struct {
+		a, b *mcpauth.Authenticator
+		want bool
+	}{
+		"itself":         {a, a, true},
+		"made anew":      {a, auth(url, mcpauth.Options{Store: file(dir), ClientID: "x", Scopes: []string{"s"}}), true},
+		"another server": {a, auth(url+"/x", mcpauth.Options{Store: file(dir), ClientID: "x", Scopes: []string{"s"}}), false},
+		"another client": {a, auth(url, mcpauth.Options{Store: file(dir), ClientID: "y", Scopes: []string{"s"}}), false},
+		"other scopes":   {a, auth(url, mcpauth.Options{Store: file(dir), ClientID: "x"}), false},
+		"another place":  {a, auth(url, mcpauth.Options{Store: file(t.TempDir()), ClientID: "x", Scopes: []string{"s"}}), false},
+		"one memory":     {auth(url, mcpauth.Options{Store: memory}), auth(url, mcpauth.Options{Store: memory}), true},
+		"two memories":   {auth(url, mcpauth.Options{}), auth(url, mcpauth.Options{}), false},
+		"another kind":   {a, auth(url, mcpauth.Options{ClientID: "x", Scopes: []string{"s"}}), false},
+		"another grant": {
+			auth(url, mcpauth.Options{Store: memory, Grant: &mcpauth.ClientCredentialsGrant{ClientID: "x", ClientSecret: "1"}}),
+			auth(url, mcpauth.Options{Store: memory, Grant: &mcpauth.ClientCredentialsGrant{ClientID: "x", ClientSecret: "2"}}), false,
+		},
+		"functions": {
+			auth(url, mcpauth.Options{Store: memory, Authorize: agree, RedirectURL: "http://localhost"}),
+			auth(url, mcpauth.Options{Store: memory, Authorize: agree, RedirectURL: "http://localhost"}), false,
+		},
+		"none":     {nil, nil, true},
+		"only one": {a, nil, false},
+	} {
+		if tt.a.Same(tt.b) != tt.want || tt.b.Same(tt.a) != tt.want {
+			t.Errorf("%s: the same is %v, want %v", name, !tt.want, tt.want)
+		}
+	}
+}
+
+// The user's store makes its directory only when there is something to keep.
+func TestUserStore(t *testing.T) {
+	config := t.TempDir()
+	store, err := mcpauth.UserStore(func(name string) (string, bool) { return config, name == "XDG_CONFIG_HOME" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Load(t.Context(), "k"); !errors.Is(err, mcpauth.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	dir := filepath.Join(config, "tenon")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("looking made %s: %v", dir, err)
+	}
+	keep := func(*mcpauth.Credentials) (*mcpauth.Credentials, error) {
+		return &mcpauth.Credentials{AccessToken: "a"}, nil
+	}
+	if err := store.Update(t.Context(), "k", keep); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "credentials")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v, %v", info, err)
 	}
 }

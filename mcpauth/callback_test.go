@@ -28,7 +28,7 @@ func visit(t *testing.T, address string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The whole way: a listener, the address shown at once, a browser that comes back. // D62
+// Pain 21: the whole way: a listener, the address shown at once, a browser that comes back. // D62
 func TestLoginThroughTheCallback(t *testing.T) {
 	f := newFake(t)
 	cb, err := mcpauth.NewCallback(t.Context(), 0)

@@ -30,13 +30,23 @@ type NeedsAuthError struct {
 	ServerURL string // as configured; secrets in it are masked in the text
 	Reason    Reason
 	Scopes    []string // what the server asked for, if it said so
-	Err       error    // what the authorization server answered, or nil
+	// Status is the HTTP status of the server's refusal, 0 without one, and Body
+	// the beginning of its text, in one line and without the token.
+	Status int
+	Body   string
+	Err    error // what the authorization server answered, or nil
 }
 
 func (e *NeedsAuthError) Error() string {
 	s := fmt.Sprintf("%s needs a login: %s", MaskURL(e.ServerURL), e.Reason)
 	if len(e.Scopes) > 0 {
 		s += fmt.Sprintf(" (scopes asked for: %q)", e.Scopes)
+	}
+	switch {
+	case e.Body != "":
+		s += fmt.Sprintf("; it answered HTTP %d: %s", e.Status, e.Body)
+	case e.Status != 0:
+		s += fmt.Sprintf("; it answered HTTP %d", e.Status)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

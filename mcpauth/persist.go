@@ -39,29 +39,46 @@ func (e *StoreError) Error() string {
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // NewDirStore keeps one JSON file a server in dir, which is created with mode
-// 0700 if it does not exist. Files have mode 0600 and are replaced in one
-// step, so a reader never sees half of one. A lock file beside each keeps
+// 0700 when something is first stored. Files have mode 0600 and are replaced in
+// one step, so a reader never sees half of one. A lock file beside each keeps
 // other processes out during an update.
 func NewDirStore(dir string) (TokenStore, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, &StoreError{Op: "write", Err: err}
+	if dir == "" {
+		return nil, errors.New("mcpauth: a directory store needs a directory")
 	}
 	return &lockedStore{dir: dir, locks: newKeyLocks(), slots: dirSlots(dir)}, nil
+}
+
+// UserStore keeps credentials as [NewDirStore] does, in tenon/credentials below
+// the user's configuration directory: $XDG_CONFIG_HOME, else
+// [os.UserConfigDir]. It is where "tenon mcp login" keeps them, so a program
+// with this store uses the logins that its user made in a shell. A nil lookup
+// means os.LookupEnv.
+func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	dir, _ := lookup("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		var err error
+		if dir, err = os.UserConfigDir(); err != nil {
+			return nil, fmt.Errorf("mcpauth: finding a place for tokens: %w", err)
+		}
+	}
+	return NewDirStore(filepath.Join(dir, "tenon", "credentials"))
 }
 
 // NewKeyringStore keeps credentials in the system's keyring (the macOS
 // keychain, the Secret Service on Linux, the Windows Credential Manager) under
 // the given service name. lockDir is a directory for the lock files that keep
-// other processes out during an update; it holds no secret.
+// other processes out during an update; it holds no secret, and is created with
+// mode 0700 at the first.
 //
 // Windows bounds an entry at 2,560 bytes: with longer tokens Update fails
 // there with a [StoreError], and [NewDirStore] is the way.
 func NewKeyringStore(service, lockDir string) (TokenStore, error) {
 	if service == "" {
 		return nil, errors.New("mcpauth: a keyring store needs a service name")
-	}
-	if err := os.MkdirAll(lockDir, 0o700); err != nil {
-		return nil, &StoreError{Op: "lock", Err: err}
 	}
 	return &lockedStore{dir: lockDir, locks: newKeyLocks(), slots: keyringSlots(service)}, nil
 }
@@ -107,6 +124,9 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 		return err
 	}
 	defer unlock()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return &StoreError{Op: "lock", Err: err}
+	}
 	file := flock.New(filepath.Join(s.dir, slotName(key)+".lock"), flock.SetPermissions(0o600))
 	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
 		return &StoreError{Op: "lock", Err: err}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
 )
 
 // Transport returns a RoundTripper that puts the token on requests to the
@@ -94,25 +96,59 @@ func refused(resp *http.Response) bool {
 
 // afterRefusal returns the credentials to try next. It closes resp's body.
 func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, used *Credentials, reason Reason, try int) (*Credentials, error) {
-	// Reading a little lets the connection be used again.
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) //nolint:errcheck // the refusal's text is not needed
-	resp.Body.Close()
+	body := refusalText(resp, used)
 	ch := readChallenge(resp.Header)
 	a.addScopes(ch.scopes)
 	if resp.StatusCode == http.StatusForbidden {
 		reason = ReasonScope
 	}
+	var why *NeedsAuthError // why the token could not be renewed
 	if try == 0 && used != nil && resp.StatusCode == http.StatusUnauthorized {
-		if fresh, err := a.renewed(ctx, used); err == nil {
+		fresh, err := a.renewed(ctx, used)
+		switch {
+		case err == nil:
 			return fresh, nil
-		} else if !errors.As(err, new(*NeedsAuthError)) {
+		case !errors.As(err, &why):
 			return nil, err
+		case why.Reason == ReasonRefreshRefused:
+			reason = why.Reason // says more than that the token was rejected
 		}
 	}
 	if err := a.login(ctx, ch, reason); err != nil {
+		var need *NeedsAuthError
+		if errors.As(err, &need) {
+			need.Status, need.Body = resp.StatusCode, body
+			if why != nil && need.Err == nil {
+				need.Err = why.Err
+			}
+		}
 		return nil, err
 	}
 	return a.Credentials(ctx)
+}
+
+const (
+	// bodyHead is how much of a refusal's text is kept.
+	bodyHead = 500
+	// drainTime bounds the reading of a refusal, drainBytes how much of it is
+	// read for the sake of using its connection again.
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// refusalText reads the beginning of a refusal's body, and closes it. A body that
+// trickles does not hold it up.
+func refusalText(resp *http.Response, used *Credentials) string {
+	stop := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
+	defer stop.Stop()
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*bodyHead)) //nolint:errcheck // what can be had
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)           //nolint:errcheck // for the connection alone
+	_ = resp.Body.Close()
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(head), "\uFFFD")), " ")
+	if used != nil && used.AccessToken != "" {
+		text = strings.ReplaceAll(text, used.AccessToken, "***")
+	}
+	return clip(text, bodyHead)
 }
 
 // renewed returns credentials other than those just refused: what somebody

@@ -1,31 +1,96 @@
 package mcpconfig
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
-// ServerConfigs are the servers in force as a host takes them, those that are disabled too. The problems are what the
-// entries say and the host is not told: settings of OAuth, which a program hands over as a handler of its own.
+// ServerConfigs are the servers in force as a host takes them, those that are disabled too. A server over HTTP or SSE
+// whose entry has no Authorization header gets the login that [Config.Tokens] has for its address, with what the entry's oauth says;
+// nobody is asked, so a server that wants a login and has none is in needs-auth, with that reason. The problems are entries for
+// which that cannot work.
 func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 	out := make(map[string]mcphost.ServerConfig, len(c.Servers))
 	var problems []Problem
+	logins := logins{config: c}
 	for _, name := range c.Names() {
 		e := c.Servers[name]
-		out[name] = e.ServerConfig()
-		if e.OAuth != nil {
+		auth, err := logins.of(e)
+		if err != nil && e.OAuth != nil {
 			problems = append(problems, Problem{
 				Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: name, Path: joinPath(joinPath(serversKey, name), keyOAuth),
-				Message: "does nothing by itself: the program that signs in takes it from the entry",
+				Message: "does nothing: " + err.Error(),
 			})
+		}
+		switch cfg := e.ServerConfig().(type) {
+		case mcphost.HTTP:
+			cfg.Auth = auth
+			out[name] = cfg
+		case mcphost.SSE:
+			cfg.Auth = auth
+			out[name] = cfg
+		default:
+			out[name] = cfg
 		}
 	}
 	return out, problems
 }
 
-// ServerConfig is the entry as a host takes it.
+// logins makes the authenticators of a configuration's servers.
+type logins struct {
+	config *Config
+	store  mcpauth.TokenStore
+	err    error // why there is no store
+}
+
+// of is the login of an entry; nil for a server that can have none.
+func (l *logins) of(e Entry) (*mcpauth.Authenticator, error) {
+	if e.Kind == Stdio || e.hasAuthorization() {
+		if e.OAuth != nil {
+			return nil, errors.New("the entry has an Authorization header, which is used instead")
+		}
+		return nil, nil
+	}
+	if l.store == nil && l.err == nil {
+		if l.store = l.config.Tokens; l.store == nil {
+			l.store, l.err = mcpauth.UserStore(l.config.lookupEnv)
+		}
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	return e.Authenticator(&mcpauth.Options{Store: l.store})
+}
+
+// hasAuthorization reports whether the entry has a static Authorization header.
+func (e Entry) hasAuthorization() bool {
+	for name := range e.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}
+
+// Authenticator is the login of a server over HTTP or SSE, with what the entry's oauth says put over o; nil means the defaults.
+func (e Entry) Authenticator(o *mcpauth.Options) (*mcpauth.Authenticator, error) {
+	var opts mcpauth.Options
+	if o != nil {
+		opts = *o
+	}
+	if c := e.OAuth; c != nil {
+		opts.ClientID, opts.ClientSecret = c.ClientID, c.ClientSecret
+		opts.MetadataURL, opts.Scopes = c.MetadataURL, c.Scopes
+	}
+	return mcpauth.New(e.URL, &opts)
+}
+
+// ServerConfig is the entry as a host takes it, without a login: see [Config.ServerConfigs].
 func (e Entry) ServerConfig() mcphost.ServerConfig {
 	common := mcphost.Common{
 		ConnectTimeout: e.ConnectTimeout,
@@ -40,9 +105,9 @@ func (e Entry) ServerConfig() mcphost.ServerConfig {
 	}
 	switch e.Kind {
 	case HTTP:
-		return mcphost.HTTP{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), Common: common}
+		return mcphost.HTTP{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Common: common}
 	case SSE:
-		return mcphost.SSE{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), Common: common}
+		return mcphost.SSE{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Common: common}
 	}
 	return mcphost.Stdio{Command: e.Command, Args: slices.Clone(e.Args), Env: maps.Clone(e.Env), Dir: e.Dir, Common: common}
 }

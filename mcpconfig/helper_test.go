@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
@@ -89,5 +90,34 @@ func TestHeadersHelperEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := headers(ctx, t, "hangs"); err == nil {
 		t.Error("got no error from a cancelled context")
+	}
+}
+
+// A helper that stays the same leaves its server connected; another one connects it anew. // Pain 27
+func TestChangedHeadersHelper(t *testing.T) {
+	tokens := mcpauth.NewMemoryStore()
+	read := func(helper string) map[string]mcphost.ServerConfig {
+		cfg, problems := Parse(fmt.Appendf(nil, `{"mcpServers": {"web": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headersHelper": %q}}}`, helper), nil)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		cfg.Tokens = tokens
+		configs, _ := cfg.ServerConfigs()
+		return configs
+	}
+	h, err := mcphost.New(&mcphost.Options{Servers: read("exit 1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Start(t.Context())
+	for _, tt := range []struct {
+		helper  string
+		changed int
+	}{{"exit 1", 0}, {"exit 2", 1}, {"exit 2", 0}} {
+		res, err := h.SetServers(t.Context(), read(tt.helper))
+		if err != nil || len(res.Changed) != tt.changed {
+			t.Errorf("%q: %+v, %v, want %d changed", tt.helper, res, err, tt.changed)
+		}
 	}
 }

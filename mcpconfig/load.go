@@ -58,6 +58,7 @@ func Load(o *LoadOptions) (*Config, []Problem) {
 	if l.opts.LookupEnv == nil {
 		l.opts.LookupEnv = os.LookupEnv
 	}
+	l.cfg.lookupEnv = l.opts.LookupEnv
 	dir, err := filepath.Abs(l.opts.Dir)
 	if err != nil {
 		l.problems = append(l.problems, Problem{Level: LevelFile, File: l.opts.Dir, Message: fmt.Sprintf("the directory cannot be found: %v", err)})

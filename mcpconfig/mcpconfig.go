@@ -12,6 +12,8 @@
 //	servers, more := cfg.ServerConfigs()
 //	host, err := mcphost.New(&mcphost.Options{Servers: servers})
 //
+// What a person logged in to with "tenon mcp login" is used by these configurations, and renewed; see [Config.Tokens].
+//
 // # An entry
 //
 //	{"mcpServers": {
@@ -44,6 +46,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -119,6 +122,11 @@ type Config struct {
 	Servers map[string]Entry
 	// Overridden are the good entries that one of a higher scope, or a nearer file, replaces.
 	Overridden []Entry
+	// Tokens keeps the logins to servers over HTTP and SSE, for [Config.ServerConfigs]. Nil means those of the user,
+	// which "tenon mcp login" makes ([mcpauth.UserStore]); for a run that is to use nobody's, give it [mcpauth.NewMemoryStore].
+	Tokens mcpauth.TokenStore
+
+	lookupEnv func(name string) (string, bool)
 }
 
 // Names are the servers' names, sorted.

@@ -43,7 +43,7 @@ func (o *ParseOptions) withDefaults() ParseOptions {
 func Parse(data []byte, o *ParseOptions) (*Config, []Problem) {
 	opts := o.withDefaults()
 	r := parse(data, opts)
-	return &Config{Servers: r.entries}, r.problems
+	return &Config{Servers: r.entries, lookupEnv: opts.LookupEnv}, r.problems
 }
 
 // A parsed is what one document gives.

@@ -102,8 +102,14 @@ type HTTP struct {
 	// HeadersFunc, if set, is called before each connection and its headers win
 	// over Headers.
 	HeadersFunc HeadersFunc
+	// HeadersKey tells [Host.SetServers] whether HeadersFunc changed, since
+	// functions cannot be compared: two with equal keys count as one. Without
+	// keys only the very same function value does, and a server whose
+	// configuration was read anew is connected anew.
+	HeadersKey string
 	// Auth puts OAuth tokens on the requests. It is not asked when the headers
-	// have an Authorization of their own.
+	// have an Authorization of their own. For [Host.SetServers] two of them are
+	// alike if mcpauth's Same says so.
 	Auth *mcpauth.Authenticator
 	Common
 }
@@ -115,6 +121,7 @@ type SSE struct {
 	Headers     map[string]string
 	HTTPClient  *http.Client
 	HeadersFunc HeadersFunc
+	HeadersKey  string
 	Auth        *mcpauth.Authenticator
 	Common
 }

@@ -32,15 +32,14 @@ func reconcile(running, wanted map[string]ServerConfig) plan {
 }
 
 // sameConfig reports whether two configurations lead to the same connection.
-// Functions cannot be compared: with one, only the very same value counts.
 func sameConfig(a, b ServerConfig) bool {
 	switch a := a.(type) {
 	case HTTP:
 		b, ok := b.(HTTP)
-		return ok && sameFunc(a.HeadersFunc, b.HeadersFunc) && sameButFunc(a, b)
+		return ok && sameHTTP(a, b)
 	case SSE:
 		b, ok := b.(SSE)
-		return ok && sameFunc(a.HeadersFunc, b.HeadersFunc) && sameButFunc(HTTP(a), HTTP(b))
+		return ok && sameHTTP(HTTP(a), HTTP(b))
 	case InProcessServer:
 		b, ok := b.(InProcessServer)
 		return ok && samePointer(a.Provider, b.Provider) && reflect.DeepEqual(a.Common, b.Common)
@@ -48,12 +47,27 @@ func sameConfig(a, b ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func sameButFunc(a, b HTTP) bool {
-	sameClient := a.HTTPClient == b.HTTPClient && a.Auth == b.Auth
+func sameHTTP(a, b HTTP) bool {
+	if !sameHeadersFunc(a, b) || a.HTTPClient != b.HTTPClient || !a.Auth.Same(b.Auth) {
+		return false
+	}
+	// What is left is data.
 	a.HeadersFunc, b.HeadersFunc = nil, nil
 	a.HTTPClient, b.HTTPClient = nil, nil
 	a.Auth, b.Auth = nil, nil
-	return sameClient && reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(a, b)
+}
+
+// sameHeadersFunc reports whether two configurations compute their headers
+// alike: by what their keys say, else if they have the very same function value.
+func sameHeadersFunc(a, b HTTP) bool {
+	switch {
+	case a.HeadersFunc == nil || b.HeadersFunc == nil:
+		return a.HeadersFunc == nil && b.HeadersFunc == nil
+	case a.HeadersKey != "" || b.HeadersKey != "":
+		return a.HeadersKey == b.HeadersKey
+	}
+	return sameFunc(a.HeadersFunc, b.HeadersFunc)
 }
 
 // sameFunc compares function values, not their code: two closures may share

@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcpconfig"
-	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 const loginLong = `Log in to a server over HTTP that wants a login (OAuth). The address to open in a browser is printed; the login is
@@ -142,68 +138,9 @@ func pasted(p *process) func(ctx context.Context, problem error) (string, error)
 
 // authenticator is the login of a server as the entry wants it. Without authorize nobody is asked.
 func authenticator(p *process, entry mcpconfig.Entry, authorize mcpauth.AuthorizeFunc, redirect string) (*mcpauth.Authenticator, error) {
-	dir, err := credentialsDir(p)
+	store, err := mcpauth.UserStore(p.lookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	store, err := mcpauth.NewDirStore(dir)
-	if err != nil {
-		return nil, err
-	}
-	o := &mcpauth.Options{Store: store, Authorize: authorize, RedirectURL: redirect}
-	if c := entry.OAuth; c != nil {
-		o.ClientID, o.ClientSecret, o.MetadataURL, o.Scopes = c.ClientID, c.ClientSecret, c.MetadataURL, c.Scopes
-	}
-	return mcpauth.New(entry.URL, o)
-}
-
-// credentialsDir is where tokens are kept.
-func credentialsDir(p *process) (string, error) {
-	if dir := p.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "tenon", "credentials"), nil
-	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", fmt.Errorf("finding a place for tokens: %w", err)
-	}
-	return filepath.Join(dir, "tenon", "credentials"), nil
-}
-
-// withLogins gives the servers over HTTP the tokens of earlier logins, if there ever was one. Entries with an
-// Authorization header of their own need none, and those whose address no login can be for get none.
-func withLogins(p *process, cfg *mcpconfig.Config, configs map[string]mcphost.ServerConfig) {
-	dir, err := credentialsDir(p)
-	if err != nil {
-		return
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return
-	}
-	for name, c := range configs {
-		entry := cfg.Servers[name]
-		if entry.Kind == mcpconfig.Stdio || entry.Disabled || hasAuthorization(entry.Headers) {
-			continue
-		}
-		auth, err := authenticator(p, entry, nil, "")
-		if err != nil {
-			continue // an address that is neither https nor local, or no place for tokens: then there are none
-		}
-		switch c := c.(type) {
-		case mcphost.HTTP:
-			c.Auth = auth
-			configs[name] = c
-		case mcphost.SSE:
-			c.Auth = auth
-			configs[name] = c
-		}
-	}
-}
-
-func hasAuthorization(headers map[string]string) bool {
-	for name := range headers {
-		if strings.EqualFold(name, "Authorization") {
-			return true
-		}
-	}
-	return false
+	return entry.Authenticator(&mcpauth.Options{Store: store, Authorize: authorize, RedirectURL: redirect})
 }

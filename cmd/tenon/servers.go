@@ -95,7 +95,6 @@ func (f *serverFlags) servers(p *process) (*servers, error) {
 		return nil, err
 	}
 	configs, more := cfg.ServerConfigs()
-	withLogins(p, cfg, configs)
 	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil
 }
 
