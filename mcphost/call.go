@@ -232,7 +232,7 @@ type callClock struct {
 func (c *conn) clock(ctx context.Context, l *liveLink, t *Tool, o *CallOptions) (context.Context, *callClock) {
 	lim := &c.dialer.limits
 	hard := lim.forCall(t.Name, o.Timeout)
-	if c.cfg.transport() == TransportSDK && o.Timeout == 0 && lim.tools[t.Name] == 0 {
+	if l.info().limitsCalls && o.Timeout == 0 && lim.tools[t.Name] == 0 {
 		hard = 0 // the server applies its own, the host's wish included
 	}
 	k := &callClock{idle: lim.idle}

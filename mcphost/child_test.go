@@ -218,6 +218,19 @@ var children = map[string]func(){
 		<-time.After(2500 * time.Millisecond)
 		_ = libraryServer().Run(context.Background(), &mcp.StdioTransport{})
 	},
+	// where says where it runs, and with what.
+	"where": func() {
+		rawChild("["+echoTool+"]", func(s *rawServer, m rawMsg) bool {
+			if m.Method != "tools/call" {
+				return false
+			}
+			dir, _ := os.Getwd()
+			file, _ := os.ReadFile(os.Args[len(os.Args)-1])
+			s.say(m.ID, fmt.Sprintf("dir=%s file=%s own=%s parent=%s clash=%s home=%v", dir, file,
+				os.Getenv("OWN"), os.Getenv("MCPHOST_TEST_PARENTS"), os.Getenv("MCPHOST_TEST_CLASH"), os.Getenv("HOME") != ""))
+			return true
+		})
+	},
 	"old": func() {
 		initReply(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
 	},

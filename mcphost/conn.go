@@ -16,8 +16,10 @@ const (
 	// stableAfter is how long a connection must live to count as proven; a
 	// successful call proves it, too.
 	stableAfter = 10 * time.Second
-	// relistPause gathers the notices of a burst of list changes.
-	relistPause = 50 * time.Millisecond
+	// relistPause gathers the notices of a burst of list changes. It grows to
+	// relistPauseMax while they do not end.
+	relistPause    = 50 * time.Millisecond
+	relistPauseMax = 10 * time.Second
 	// useHold is the pause after a call's attempt to revive a failed server,
 	// doubled each time up to useHoldMax.
 	useHold    = 10 * time.Second

@@ -162,7 +162,7 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 
 func (d *dialer) newRemote(probing time.Duration) *remoteLink {
 	l := &remoteLink{name: d.name, log: d.log, answer: d.answerInput, progress: map[int64]func(Progress){}}
-	l.wire = newWire(d.log, notifications{
+	l.wire = newWire(d.log, d.mask, notifications{
 		progress:        l.onProgress,
 		log:             d.handle.log,
 		toolsChanged:    d.handle.toolsChanged,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
 var (
@@ -73,6 +75,10 @@ type ConnectError struct {
 // what the server said, what to do.
 func (e *ConnectError) Error() string {
 	var b strings.Builder
+	var store *mcpauth.StoreError
+	if errors.As(e.Err, &store) { // it begins with the words that hosts show for that
+		return fmt.Sprintf("%v (MCP server %q)", store, e.Server)
+	}
 	if e.Phase == PhaseSession {
 		fmt.Fprintf(&b, "MCP server %q", e.Server)
 	} else {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -46,8 +48,9 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 	if errors.As(err, &he) {
 		e.HTTPStatus, e.Body, e.NeedsAuth = he.Status, he.Body, he.NeedsAuth
 	}
-	if errors.As(err, new(*mcpauth.NeedsAuthError)) {
-		e.NeedsAuth = true
+	var need *mcpauth.NeedsAuthError
+	if errors.As(err, &need) {
+		e.HTTPStatus, e.Body, e.NeedsAuth = need.Status, need.Body, true
 	}
 	e.Transient = transient(err, he, e)
 	e.Hint = hint(e, he, err)
@@ -100,6 +103,8 @@ func hint(e *ConnectError, he *HTTPError, err error) string {
 	switch {
 	case e.Phase == PhaseLookup:
 		return "install the program, give its full path, or set PATH in the server's env"
+	case errors.As(err, new(*mcpauth.StoreError)):
+		return "see to the store of credentials, such as a locked keyring or a file that others wrote; or configure an Authorization header"
 	case e.NeedsAuth:
 		return "log in, or configure an Authorization header"
 	case he != nil && (he.Status == http.StatusUnauthorized || he.Status == http.StatusForbidden):
@@ -129,8 +134,8 @@ func (e *maskedError) Error() string        { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 
 // wrap hides the secrets in what a server says in an error. Other texts are
-// ours, and without any: an error without the server's words is returned as it
-// is, and so is one without secrets.
+// ours, and without any, while a secret may be a word of ours: an error without
+// the server's words is returned as it is, and so is one without secrets.
 func (m masker) wrap(err error) error {
 	if !errors.As(err, new(*jsonrpc.Error)) {
 		return err
@@ -142,9 +147,17 @@ func (m masker) wrap(err error) error {
 	return err
 }
 
-// lastLines returns the last lines of a text, in one line of at most n bytes.
+// traceLine finds the lines of stderr that tell of places in a program and not
+// of what is wrong: Node.js prints them after the reason, as Go does.
+var traceLine = regexp.MustCompile(`^(\s*|\s+at .*|\s*\^+|Node\.js v\S+|goroutine \d+ .*:|\t\S+:\d+( \+0x\w+)?|\w\S*\(.*\)|exit status \d+)$`)
+
+// lastLines returns the last lines of a text that tell anything, in one line of
+// at most n bytes.
 func lastLines(s string, lines, n int) string {
 	all := strings.Split(strings.TrimSpace(s), "\n")
+	if telling := slices.DeleteFunc(slices.Clone(all), traceLine.MatchString); len(telling) > 0 {
+		all = telling
+	}
 	if len(all) > lines {
 		all = all[len(all)-lines:]
 	}

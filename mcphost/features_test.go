@@ -100,6 +100,17 @@ func init() {
 			return false
 		})
 	}
+	// regret asks something during the first call, and during the second wants no answer any more.
+	children["regret"] = func() {
+		rawChild("["+echoTool+"]", func(s *rawServer, m rawMsg) bool {
+			if _, args := m.tool(); m.Method == "tools/call" && strings.Contains(args, "ask") {
+				s.line(`{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"sure?","requestedSchema":{"type":"object","properties":{}}}}`)
+			} else if m.Method == "tools/call" {
+				s.line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+			}
+			return false
+		})
+	}
 	children["logs"] = func() {
 		rawChild("["+echoTool+"]", func(s *rawServer, m rawMsg) bool {
 			if m.Method == "initialize" {
@@ -165,6 +176,28 @@ func TestEvilElicitation(t *testing.T) {
 	}
 	if got := lines.wait(t, "answer "); got != `answer {"action":"accept","content":{"sure":true}}` {
 		t.Error(got)
+	}
+}
+
+// A question that the server takes back ends for whoever is to answer it.
+func TestQuestionTakenBack(t *testing.T) {
+	asked, over := make(chan struct{}), make(chan error, 1)
+	h := newHost(t, map[string]ServerConfig{"r": child("regret")}, func(o *Options) {
+		o.Elicit = func(ctx context.Context, _ string, _ *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			close(asked)
+			<-ctx.Done()
+			over <- ctx.Err()
+			return nil, ctx.Err()
+		}
+	})
+	connected(t, h)
+	text(t, h, "mcp__r__echo", `{"ask":true}`)
+	<-asked
+	text(t, h, "mcp__r__echo", `{}`)
+	select {
+	case <-over:
+	case <-soon(t).Done():
+		t.Error("the question is still open")
 	}
 }
 

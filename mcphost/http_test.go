@@ -242,7 +242,28 @@ func TestHTTPHeaders(t *testing.T) {
 	}
 }
 
-// D63 D64 D69: what servers answer, and what the status says of it (F15).
+// D60: over the older transport, too, headers go with each request.
+func TestSSEHeaders(t *testing.T) {
+	lib := libraryServer()
+	inner := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return lib }, nil)
+	var requests atomic.Int64
+	web := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-A") != "1" || r.Header.Get("Authorization") != "Bearer tok-tok-tok" {
+			t.Errorf("%s has headers %v", r.Method, r.Header)
+		}
+		requests.Add(1)
+		inner.ServeHTTP(w, r)
+	}))
+	h := newHost(t, map[string]ServerConfig{"s": SSE{URL: web.URL, Headers: map[string]string{"X-A": "1"}, HeadersFunc: func(context.Context) (map[string]string, error) {
+		return map[string]string{"Authorization": "Bearer tok-tok-tok"}, nil
+	}}})
+	connected(t, h)
+	if got := text(t, h, "mcp__s__echo", `{"text":"x"}`); got != "echo: x" || requests.Load() < 5 {
+		t.Errorf("got %q after %d requests", got, requests.Load())
+	}
+}
+
+// D63 D64 D69: what servers answer, and what the status says of it (F15). Pains 9, 16, 26
 func TestHTTPFailures(t *testing.T) {
 	reply := func(status int, contentType, body string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -76,7 +76,7 @@ func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) 
 			headers = map[string]string{}
 		}
 		maps.Copy(headers, more)
-		mask = mask.with(headerSecrets(more))
+		mask.learn(headerSecrets(more))
 	}
 	e := &endpoint{url: u, header: http.Header{}, mask: mask, fresh: c.HeadersFunc != nil}
 	for k, v := range headers {
@@ -88,9 +88,28 @@ func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) 
 	e.hasAuth = e.header.Get("Authorization") != "" || u.User != nil
 	e.client = client(c, shared)
 	if c.Auth != nil && !e.hasAuth {
-		e.client.Transport = c.Auth.Transport(e.client.Transport)
+		e.client.Transport = c.Auth.Transport(learning{e.client.Transport, mask})
 	}
 	return e, nil
+}
+
+// A learning transport learns the tokens that pass through it, to keep them out
+// of what is told.
+type learning struct {
+	base http.RoundTripper // nil: net/http's own
+	mask masker
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l learning) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a := r.Header.Get("Authorization"); a != "" {
+		l.mask.learn(headerSecrets(map[string]string{"Authorization": a}))
+	}
+	base := l.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return base.RoundTrip(r)
 }
 
 // client returns the client to use: a copy, without the settings that would
@@ -133,7 +152,7 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 		maps.Copy(req.Header, header)
 		resp, err := e.client.Do(req)
 		if err != nil {
-			return nil, withoutURL(err)
+			return nil, e.needsAuth(withoutURL(err))
 		}
 		if resp.StatusCode < 300 || resp.StatusCode >= 400 || resp.StatusCode == http.StatusNotModified {
 			return resp, nil
@@ -146,6 +165,17 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 		target = next
 	}
 	return nil, fmt.Errorf("%w: more than %d in a row", errRedirect, maxRedirects)
+}
+
+// needsAuth hides secrets in what a server said that wants a login.
+func (e *endpoint) needsAuth(err error) error {
+	var need *mcpauth.NeedsAuthError
+	if !errors.As(err, &need) || need.Body == "" {
+		return err
+	}
+	safe := *need
+	safe.Body = e.mask.hide(need.Body)
+	return &safe
 }
 
 // redirect says where a redirect leads, if it may be followed. Another origin

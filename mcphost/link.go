@@ -45,7 +45,9 @@ type linkInfo struct {
 	version      string
 	instructions string
 	capabilities *mcp.ServerCapabilities
-	// callTimeout is the limit that the server in this process applies itself.
+	// limitsCalls reports that the server in this process bounds its calls
+	// itself, with callTimeout.
+	limitsCalls bool
 	callTimeout time.Duration
 }
 

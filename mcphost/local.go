@@ -65,7 +65,7 @@ func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error)
 		return nil, d.fault(ctx, PhaseInitialize, err, nil)
 	}
 	if s, ok := l.session.(interface{ Timeout() time.Duration }); ok {
-		l.told.callTimeout = max(s.Timeout(), 0)
+		l.told.limitsCalls, l.told.callTimeout = true, max(s.Timeout(), 0)
 	}
 	l.ender = sync.OnceValue(func() error {
 		close(l.ended)

@@ -156,8 +156,9 @@ type fakeProvider struct {
 	list func(ctx context.Context) ([]*mcp.Tool, error)
 	call func(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error)
 
-	mu    sync.Mutex
-	opens int
+	mu     sync.Mutex
+	opens  int
+	notify func(ctx context.Context, n mcpserver.Notification) // of the latest session
 }
 
 func (p *fakeProvider) Info() *mcp.Implementation {
@@ -168,9 +169,10 @@ func (p *fakeProvider) Capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 }
 
-func (p *fakeProvider) OpenSession(ctx context.Context, _ *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+func (p *fakeProvider) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
 	p.mu.Lock()
 	p.opens++
+	p.notify = o.Notify
 	p.mu.Unlock()
 	if p.open != nil {
 		if err := p.open(ctx); err != nil {
@@ -254,7 +256,7 @@ func TestCallWaitsForTheServer(t *testing.T) {
 	})
 }
 
-// F23: the limit for connecting is honoured past 60 s.
+// Pain 22 and F23: the limit for connecting is honoured past 60 s.
 func TestConnectTimeoutIsHonoured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limit time.Duration

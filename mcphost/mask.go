@@ -7,19 +7,33 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // hidden stands where a secret was.
 const hidden = "***"
 
-// A masker hides the secrets of one server's configuration in texts that people
-// and models read: status, errors, logs.
-type masker struct{ secrets []string } // longest first, no two alike
+// A masker hides the secrets of one server in texts that people and models
+// read: status, errors, logs.
+type masker struct {
+	secrets []string // of the configuration; longest first, no two alike
+	live    *liveSecrets
+}
+
+// liveSecrets are those that come up in use: computed headers, tokens, session
+// ids. Connections come and go, so the oldest are forgotten in time.
+type liveSecrets struct {
+	mu  sync.Mutex
+	all []string // the latest last
+}
+
+// maxLive bounds the secrets that are remembered of connections.
+const maxLive = 64
 
 // newMasker gathers the secrets of a configuration: values of its environment
 // and headers, and what its URL and arguments give away.
 func newMasker(c ServerConfig) masker {
-	var m masker
+	m := masker{live: &liveSecrets{}}
 	switch c := c.(type) {
 	case Stdio:
 		var s []string
@@ -44,7 +58,25 @@ func newMasker(c ServerConfig) masker {
 
 // with adds secrets.
 func (m masker) with(secrets []string) masker {
-	all := slices.Clone(m.secrets)
+	return masker{longestFirst(slices.Concat(m.secrets, forms(secrets))), m.live}
+}
+
+// learn adds secrets for all who have this masker or a copy of it.
+func (m masker) learn(secrets []string) {
+	m.live.mu.Lock()
+	defer m.live.mu.Unlock()
+	for _, s := range forms(secrets) {
+		if i := slices.Index(m.live.all, s); i >= 0 {
+			m.live.all = slices.Delete(m.live.all, i, i+1)
+		}
+		m.live.all = append(m.live.all, s)
+	}
+	m.live.all = m.live.all[max(0, len(m.live.all)-maxLive):]
+}
+
+// forms are the forms in which secrets turn up in texts.
+func forms(secrets []string) []string {
+	var all []string
 	for _, s := range secrets {
 		if s = strings.TrimSpace(s); len(s) >= 3 {
 			all = append(all, s)
@@ -56,18 +88,38 @@ func (m masker) with(secrets []string) masker {
 			}
 		}
 	}
+	return all
+}
+
+// longestFirst sorts secrets so that one that holds another is found whole.
+func longestFirst(all []string) []string {
 	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
-	return masker{slices.Compact(all)}
+	return slices.Compact(all)
 }
 
 // hide replaces each secret in s.
 func (m masker) hide(s string) string {
-	for _, secret := range m.secrets {
+	secrets := m.secrets
+	m.live.mu.Lock()
+	if len(m.live.all) > 0 {
+		secrets = longestFirst(slices.Concat(secrets, m.live.all))
+	}
+	m.live.mu.Unlock()
+	for _, secret := range secrets {
 		s = strings.ReplaceAll(s, secret, hidden)
 	}
 	return s
+}
+
+// headSlack is how much of a text beyond its head is looked at, so that no part
+// of a secret stands at the head's end.
+const headSlack = 4 << 10
+
+// head is the beginning of a text that may be long, in about n bytes.
+func (m masker) head(s []byte, n int) string {
+	return clip(m.hide(string(s[:min(len(s), n+headSlack)])), n)
 }
 
 // args hides the secrets in an argument list.

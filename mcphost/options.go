@@ -66,8 +66,8 @@ type Options struct {
 	// Roots are paths or file: URIs that servers are told about. Nil means Dir;
 	// an empty slice means none, and then the capability is not declared.
 	Roots []string
-	// OnStderr is called with each line that a child process writes to stderr,
-	// one at a time for each server. Lines are dropped while it falls behind.
+	// OnStderr is called with each line that a child process writes to stderr, as
+	// it is, secrets included, one at a time for each server. Lines are dropped while it falls behind.
 	OnStderr func(server, line string)
 	// Elicit answers a server's question to the user. Nil means that the
 	// capability is not declared.

@@ -23,6 +23,10 @@ type owner struct {
 	timer   *time.Timer // nil when none is set
 	pause   *time.Timer // before listing anew
 	listing bool
+	// pausing is how long the latest pause was, relistEnd when the list came
+	// that followed it.
+	pausing   time.Duration
+	relistEnd time.Time
 }
 
 // A dialing is an attempt under way, a dialed its outcome.
@@ -79,7 +83,7 @@ func (o *owner) turn() bool {
 	case <-lost:
 		o.lost(o.dialer.fault(o.ctx, PhaseSession, errSessionLost, nil))
 	case <-relist:
-		o.pause = time.NewTimer(relistPause)
+		o.pauseRelist()
 	case <-due(o.pause):
 		o.pause = nil
 		o.listAnew()
@@ -87,6 +91,17 @@ func (o *owner) turn() bool {
 		o.relisted(l)
 	}
 	return true
+}
+
+// pauseRelist gathers notices of changes before the tools are listed anew. A server that
+// never stops changing is asked less and less often.
+func (o *owner) pauseRelist() {
+	if o.pausing > 0 && time.Since(o.relistEnd) < 2*o.pausing {
+		o.pausing = min(2*o.pausing, relistPauseMax)
+	} else {
+		o.pausing = relistPause
+	}
+	o.pause = time.NewTimer(o.pausing)
 }
 
 func due(t *time.Timer) <-chan time.Time {
@@ -364,7 +379,7 @@ func (o *owner) listAnew() {
 
 // relisted swaps the list, unless it could not be had: then the old one stays.
 func (o *owner) relisted(l listing) {
-	o.listing = false
+	o.listing, o.relistEnd = false, time.Now()
 	if l.of != o.rec.link {
 		return
 	}

@@ -54,7 +54,7 @@ func TestRemoteServerRestarts(t *testing.T) {
 		if got := text(t, h, "mcp__r__echo", `{"text":"1"}`); got != "echo: 1" {
 			t.Errorf("%s: %q", kind, got)
 		}
-		srv.CloseClientConnections()
+		_ = srv.Config.Close() // the listener, too: the host comes back at once
 		srv.Close()
 		// Calls fail, each for itself, until the connection counts as lost.
 		c := h.conns["r"]

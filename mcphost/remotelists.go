@@ -23,7 +23,7 @@ func elements[T any](l *remoteLink, raw json.RawMessage, key string, add func(*T
 	for _, raw := range all {
 		var v *T
 		if err := decodeGuarded(raw, &v); err != nil || v == nil {
-			l.log.Warn("element of a list left out: it cannot be read", "list", key, "element", clip(string(raw), noiseLine))
+			l.log.Warn("element of a list left out: it cannot be read", "list", key, "element", l.wire.mask.head(raw, noiseLine))
 			continue
 		}
 		add(v)

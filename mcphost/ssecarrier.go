@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // A sseCarrier speaks the HTTP+SSE transport of 2024-11-05: one stream of events
@@ -23,7 +25,11 @@ type sseCarrier struct {
 	ctx    context.Context // of the connection: ends with close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	inUse  atomic.Bool // the handshake is over
 }
+
+// initialized is told of the server's answer to initialize.
+func (c *sseCarrier) initialized(json.RawMessage) { c.inUse.Store(true) }
 
 // openSSE opens the stream and waits for the address of the messages. ctx
 // bounds that; the stream lives until close.
@@ -87,7 +93,7 @@ func (c *sseCarrier) address(raw string) error {
 	to.User = c.at.url.User
 	e := *c.at
 	e.url = to
-	e.mask = c.at.mask.with(queryValues(to))
+	e.mask.learn(queryValues(to))
 	c.to = &e
 	return nil
 }
@@ -141,10 +147,26 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 		return err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return c.to.refusal(resp)
+		return c.refused(m, c.to.refusal(resp))
 	}
 	discard(resp.Body)
 	return nil
+}
+
+// refused is the error of a message that the server did not take. If it did not
+// for the sake of the session or the login, the stream is of no use any more,
+// whether it is still open or not.
+func (c *sseCarrier) refused(m *outgoing, e *HTTPError) error {
+	gone := sessionGone(e, replyError([]byte(e.Body)))
+	if !c.inUse.Load() || !gone && e.Status != http.StatusUnauthorized {
+		return e
+	}
+	c.wire.loseSession()
+	if gone || c.at.fresh {
+		m.unsentIf(true)
+		return fmt.Errorf("%w: %w", errSessionLost, e)
+	}
+	return e
 }
 
 func (c *sseCarrier) close() error {

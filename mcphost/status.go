@@ -141,7 +141,10 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
 	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities
 	if c.cfg.transport() == TransportSDK {
-		s.CallTimeout, s.MaxMessageBytes = rec.info.callTimeout, 0
+		s.MaxMessageBytes = 0
+	}
+	if rec.info.limitsCalls {
+		s.CallTimeout = rec.info.callTimeout
 	}
 	s.Since, s.LastOK, s.LastError = rec.since, rec.lastOK, rec.lastBad
 	s.ConnectTime, s.NextAttempt, s.Cached = rec.took, rec.nextTry, rec.cached

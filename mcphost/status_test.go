@@ -3,11 +3,15 @@ package mcphost
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
 // D72 D74 D75 D76: the five states, readable at any time; pending is no error,
@@ -75,6 +79,41 @@ func TestPendingThenNeedsAuth(t *testing.T) {
 	}
 	if got := toolNames(h.Tools()); !slices.Equal(got, []string{"mcp__good__echo"}) || text(t, h, "mcp__good__echo", `{}`) != "echo {}" {
 		t.Errorf("tools: %v", got)
+	}
+}
+
+// D65: a store that cannot be read is a failure with its own words, not a missing login.
+func TestUnreadableStore(t *testing.T) {
+	dir := t.TempDir()
+	store, err := mcpauth.NewDirStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, &rawHTTP{}).URL
+	auth, err := mcpauth.New(url, &mcpauth.Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(*mcpauth.Credentials) (*mcpauth.Credentials, error) {
+		return &mcpauth.Credentials{AccessToken: "tok"}, nil
+	}
+	if err := store.Update(t.Context(), mcpauth.Key(url), keep); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("{half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, map[string]ServerConfig{"r": HTTP{URL: url, Auth: auth}, "good": child("echo")})
+	ready(t, h)
+	if s := status(t, h, "r"); s.Status != StatusFailed || !strings.HasPrefix(s.Error, "Couldn't read the stored credentials") {
+		t.Errorf("%s: %s", s.Status, s.Error)
+	}
+	if got := text(t, h, "mcp__good__echo", `{}`); got != "echo {}" {
+		t.Errorf("the other server: %q", got)
 	}
 }
 

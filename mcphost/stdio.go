@@ -101,14 +101,17 @@ func (c *stdioCarrier) writer() {
 			if w.out.call != nil {
 				w.out.call.sent.Store(true)
 			}
-			_, err := c.proc.Stdin.Write(append(w.out.data, '\n'))
-			w.done <- err
+			n, err := c.proc.Stdin.Write(append(w.out.data, '\n'))
 			if err != nil {
+				err = fmt.Errorf("writing to the server: %w", plain(err))
+				w.out.unsentIf(n == 0)
+				w.done <- fmt.Errorf("%w: %w", ErrConnectionLost, err)
 				// The reader learns of the end, too, and says more about it; but
 				// a child may close its stdin and live on.
-				c.gone(fmt.Errorf("writing to the server: %w", plain(err)))
+				c.gone(err)
 				return
 			}
+			w.done <- nil
 		case <-c.wire.done:
 			return
 		}

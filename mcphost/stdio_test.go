@@ -42,7 +42,7 @@ func TestStdioLibraryServer(t *testing.T) {
 	}
 }
 
-// F11: noise before, between and inside of messages; a message without jsonrpc.
+// Pain 8 and F11: noise before, between and inside of messages; a message without jsonrpc.
 func TestNoiseIsSkipped(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"n": child("noisy")})
 	connected(t, h)
@@ -57,7 +57,7 @@ func TestNoiseIsSkipped(t *testing.T) {
 	}
 }
 
-// D79 D85 D108: three broken servers, each with its reason, and a good one (F15).
+// D79 D85 D108: three broken servers, each with its reason, and a good one (F15). Pains 9, 26
 func TestFailuresAreTold(t *testing.T) {
 	bad := child("exit3", "MY_SECRET=hunter2hunter2")
 	never := child("silent")
@@ -237,7 +237,8 @@ func TestLargeMessages(t *testing.T) {
 
 // F21: ids as strings, out of order, doubled, unknown; the server's own requests.
 func TestStrangeIDs(t *testing.T) {
-	h := newHost(t, map[string]ServerConfig{"i": child("ids")}, func(o *Options) { o.Roots = []string{"/some/dir"} })
+	lines := newLines()
+	h := newHost(t, map[string]ServerConfig{"i": child("ids")}, func(o *Options) { o.Roots, o.OnStderr = []string{"/some/dir"}, lines.add })
 	connected(t, h)
 	for range 2 {
 		var wg sync.WaitGroup
@@ -255,12 +256,10 @@ func TestStrangeIDs(t *testing.T) {
 	if err := h.Ping(soon(t), "i"); err != nil {
 		t.Errorf("a server that does not know ping is alive: %v", err)
 	}
-	s := status(t, h, "i")
 	for _, want := range []string{`reply to "srv-1": {}`, `reply to 77: {"roots":[{"uri":"file:///some/dir"}]}`, `reply to "srv-2": {"code":-32601`} {
-		if !strings.Contains(s.Stderr, want) {
-			t.Errorf("the server got no %q:\n%s", want, s.Stderr)
-		}
+		lines.wait(t, want)
 	}
+	s := status(t, h, "i")
 	if s.Status != StatusConnected {
 		t.Errorf("status %s: %v", s.Status, s.Err)
 	}
@@ -346,7 +345,7 @@ func TestInitializeIsNotCancelled(t *testing.T) {
 	}
 }
 
-// D92: the limits of calls, and what resets them (F23).
+// D92: the limits of calls, and what resets them (F23). Pains 22, 24
 func TestCallLimits(t *testing.T) {
 	steady := child("progress", "PERIOD=50ms", "TIMES=20")
 	steady.IdleTimeout = 500 * time.Millisecond
@@ -585,23 +584,46 @@ func TestCancelledStart(t *testing.T) {
 	}
 }
 
-// D58 D99 D100
+// D58 D99 D100: a server runs in the session's directory, in which its relative arguments are found, and sees the
+// parent's variables with the entry's on top, or the entry's alone; a bare command is found on PATH. Pain 10
 func TestChildEnvironment(t *testing.T) {
-	t.Setenv("MCPHOST_TEST_PARENTS", "from the parent")
+	t.Setenv("MCPHOST_TEST_PARENTS", "from-the-parent")
 	t.Setenv("MCPHOST_TEST_CLASH", "parent's")
-	c := Stdio{Env: map[string]string{"MCPHOST_TEST_CLASH": "entry's", "OWN": "1"}}
-	env := strings.Join(childEnv(c), "\n") + "\n"
-	for _, want := range []string{"MCPHOST_TEST_PARENTS=from the parent\n", "OWN=1\n"} {
-		if !strings.Contains(env, want) {
-			t.Errorf("environment lacks %q", want)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"session", "own", "bin"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, dir, "notes"), []byte(dir), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if strings.LastIndex(env, "MCPHOST_TEST_CLASH=entry's") < strings.LastIndex(env, "MCPHOST_TEST_CLASH=parent's") {
-		t.Error("the parent's variable wins")
+	if err := os.Symlink(os.Args[0], filepath.Join(root, "bin", "mcphost-test-server")); err != nil {
+		t.Fatal(err)
 	}
-	c.CleanEnv = true
-	if got := childEnv(c); len(got) != 2 {
-		t.Errorf("clean environment has %q", got)
+	session := child("where", "OWN=1", "MCPHOST_TEST_CLASH=entry's")
+	session.Args = []string{"notes"}
+	own := session
+	own.Dir = filepath.Join(root, "own")
+	clean := session
+	clean.CleanEnv = true
+	bare := child("where", "OWN=2", "PATH="+filepath.Join(root, "bin"))
+	bare.Command, bare.Args = "mcphost-test-server", []string{"notes"}
+	h := newHost(t, map[string]ServerConfig{"session": session, "own": own, "clean": clean, "bare": bare},
+		func(o *Options) { o.Dir = filepath.Join(root, "session") })
+	connected(t, h)
+	for name, want := range map[string]string{
+		"session": "dir=" + root + "/session file=session own=1 parent=from-the-parent clash=entry's home=true",
+		"own":     "dir=" + root + "/own file=own own=1 parent=from-the-parent clash=entry's home=true",
+		"clean":   "dir=" + root + "/session file=session own=1 parent= clash=entry's home=false",
+		"bare":    "dir=" + root + "/session file=session own=2 parent=from-the-parent clash=parent's home=true",
+	} {
+		if got := text(t, h, "mcp__"+name+"__echo", `{}`); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
 	}
 }
 

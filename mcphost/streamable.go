@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -284,7 +285,7 @@ func lostOnTheWay(err error) error {
 func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool) error {
 	e := c.at.refusal(resp)
 	inner := replyError([]byte(e.Body))
-	if resp.StatusCode == http.StatusNotFound && withSession && (inner == nil || inner.Code != jsonrpc.CodeMethodNotFound) {
+	if withSession && sessionGone(e, inner) {
 		m.unsentIf(true)
 		c.mu.Lock()
 		c.lost = true
@@ -307,6 +308,23 @@ func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool
 	}
 	return e
 }
+
+// sessionGone reports whether a refusal means that the server does not know the
+// session that a request named. The protocol has 404 for it, and many servers,
+// the reference ones among them, answer 400 and say so.
+func sessionGone(e *HTTPError, inner *jsonrpc.Error) bool {
+	switch e.Status {
+	case http.StatusNotFound, http.StatusGone:
+		return inner == nil || inner.Code != jsonrpc.CodeMethodNotFound
+	case http.StatusBadRequest:
+		return (inner == nil || inner.Code != jsonrpc.CodeInvalidParams) && saysSession.MatchString(e.Body)
+	}
+	return false
+}
+
+// saysSession finds the word in "No valid session ID provided", "Invalid
+// session", "No transport found for sessionId".
+var saysSession = regexp.MustCompile(`(?i)\b(session|sessionid)\b`)
 
 // established reports whether the handshake is over.
 func (c *httpCarrier) established() bool {
@@ -335,9 +353,12 @@ func (c *httpCarrier) answerJSON(m *outgoing, resp *http.Response) error {
 	}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
 	if len(body) == 0 || !c.wire.receive(body) {
-		return fmt.Errorf("the response is not a JSON-RPC message: %s", c.at.mask.hide(clip(string(body), bodyHead)))
+		return fmt.Errorf("the response is not a JSON-RPC message: %s", c.at.mask.head(body, bodyHead))
 	}
 	// A reply with another id answers nothing; ours will not come.
+	if e := replyError(body); e != nil {
+		c.wire.fail(m.id, e)
+	}
 	c.wire.fail(m.id, errors.New("the response does not answer the request"))
 	return nil
 }

@@ -132,6 +132,47 @@ func TestPlanWaits(t *testing.T) {
 	}
 }
 
+// D101: the options' environment beats the process's for every variable of the waits and limits, and applies to its
+// own host alone.
+func TestEnvironmentOfOneHost(t *testing.T) {
+	for name, v := range map[string]string{
+		"MCP_TIMEOUT": "1000", "MCP_TOOL_TIMEOUT": "2000", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "3000", "MCP_CONNECTION_NONBLOCKING": "0",
+		"MCP_CONNECT_TIMEOUT_MS": "4000", "ENABLE_TOOL_SEARCH": "false", "ANTHROPIC_BASE_URL": "http://gateway.example", "CLAUDE_AGENT_TOOL_TIMEOUT": "5",
+	} {
+		t.Setenv(name, v)
+	}
+	type seen struct {
+		connect, call, inProcess, startup, batch time.Duration
+		blocking, searchOff, gateway             bool
+	}
+	look := func(env map[string]string) seen {
+		t.Helper()
+		h := newHost(t, map[string]ServerConfig{"e": child("echo"), "p": InProcess(calculator(nil))}, func(o *Options) { o.Env = env })
+		connected(t, h)
+		e, p := status(t, h, "e"), status(t, h, "p")
+		r := h.opts.waitRules(WaitInput{})
+		return seen{e.ConnectTimeout, e.CallTimeout, p.CallTimeout, *r.startup, r.batch, r.blocking, r.searchOff, r.gateway}
+	}
+	own := map[string]string{
+		"MCP_TIMEOUT": "10000", "MCP_TOOL_TIMEOUT": "20000", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "30000", "MCP_CONNECTION_NONBLOCKING": "1",
+		"MCP_CONNECT_TIMEOUT_MS": "40000", "ENABLE_TOOL_SEARCH": "", "ANTHROPIC_BASE_URL": "https://api.anthropic.com", "CLAUDE_AGENT_TOOL_TIMEOUT": "50",
+	}
+	process := seen{time.Second, two, 5 * time.Second, 3 * time.Second, 4 * time.Second, true, true, false}
+	for i, tt := range []struct {
+		env  map[string]string
+		want seen
+	}{
+		{nil, process},
+		{own, seen{10 * time.Second, 20 * time.Second, 50 * time.Second, 30 * time.Second, 40 * time.Second, false, false, false}},
+		{nil, process}, // as it was, with the other host still there
+		{map[string]string{"ENABLE_TOOL_SEARCH": "", "MCP_CONNECTION_NONBLOCKING": ""}, func() seen { s := process; s.blocking, s.searchOff, s.gateway = false, false, true; return s }()},
+	} {
+		if got := look(tt.env); got != tt.want {
+			t.Errorf("host %d: got %+v, want %+v", i+1, got, tt.want)
+		}
+	}
+}
+
 // opensAfter is a server in this process that takes its time to connect; it
 // stands for a slow server of any kind.
 func opensAfter(d time.Duration) *fakeProvider {
@@ -146,7 +187,7 @@ func opensAfter(d time.Duration) *fakeProvider {
 	}
 }
 
-// F40: required servers are there when the wait ends, or the error
+// Pain 25 and F40: required servers are there when the wait ends, or the error
 // names them; optional ones join later.
 func TestWaitFirstTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

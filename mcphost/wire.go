@@ -93,6 +93,7 @@ type pending struct {
 // kept raw for those who asked, see callScope.
 type wire struct {
 	log     *slog.Logger
+	mask    masker
 	car     carrier
 	handle  notifications
 	probing time.Duration // how long server/discover may take; zero for ever
@@ -105,14 +106,15 @@ type wire struct {
 	err  error // why done is closed
 
 	inbound atomic.Int64 // requests of the server under way
+	dropped atomic.Int64 // those for which there was no room
 
 	mu        sync.Mutex // guards the rest
 	pending   map[int64]*pending
-	handshake map[int64]bool // ids of initialize and server/discover
+	asked     map[string]bool // ids of the server's requests under way that it has not cancelled
+	handshake map[int64]bool  // ids of initialize and server/discover
 	probe     probe
 	noiseN    int
 	noiseHead []string
-	stray     int // replies to nobody
 }
 
 // notifications are called from the goroutine that reads, in order. They must
@@ -125,15 +127,17 @@ type notifications struct {
 	resourceUpdated func(uri string)
 }
 
-func newWire(log *slog.Logger, handle notifications, probing time.Duration) *wire {
+func newWire(log *slog.Logger, mask masker, handle notifications, probing time.Duration) *wire {
 	return &wire{
 		log:       log,
+		mask:      mask,
 		handle:    handle,
 		probing:   probing,
 		in:        make(chan jsonrpc.Message),
 		done:      make(chan struct{}),
 		lost:      make(chan struct{}),
 		pending:   map[int64]*pending{},
+		asked:     map[string]bool{},
 		handshake: map[int64]bool{},
 	}
 }
@@ -172,6 +176,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	switch m := msg.(type) {
 	case *jsonrpc.Response:
 		w.inbound.Add(-1)
+		w.answered(m.ID)
 		w.report("replying to the server", w.car.send(ctx, out))
 		return nil
 	case *jsonrpc.Request:
@@ -253,7 +258,6 @@ func (w *wire) take(id int64) *pending {
 	defer w.mu.Unlock()
 	p := w.pending[id]
 	if p == nil {
-		w.stray++
 		return nil
 	}
 	delete(w.pending, id)
@@ -343,14 +347,19 @@ func (w *wire) message(m *rpcmsg.Message) bool {
 
 func (w *wire) reply(m *rpcmsg.Message) {
 	id, ok := w.number(m.ID)
+	if isNull(m.ID) && m.Error != nil {
+		// The server could not make out which request this is about.
+		if id, ok = w.onlyPending(); !ok {
+			w.log.Warn("the server reports an error of no request in particular", "error", w.mask.head(m.Error, noiseLine))
+		}
+	}
 	if !ok {
-		w.mu.Lock()
-		w.stray++
-		w.mu.Unlock()
+		w.log.Debug("reply to no request thrown away", "id", clip(string(m.ID), noiseLine))
 		return
 	}
 	p := w.take(id)
 	if p == nil { // late, doubled or made up
+		w.log.Debug("reply to no request thrown away", "id", id)
 		w.lateAnswer(id, m.Result)
 		return
 	}
@@ -373,6 +382,18 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		}
 	}
 	w.push(response(id, result, nil))
+}
+
+// onlyPending is the one request that waits for an answer, if there is just one.
+func (w *wire) onlyPending() (id int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) != 1 {
+		return 0, false
+	}
+	for id = range w.pending {
+	}
+	return id, true
 }
 
 // placeholder is the smallest result that the library takes in place of the one
@@ -430,7 +451,9 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 func (w *wire) serverRequest(m *rpcmsg.Message) {
 	if w.inbound.Add(1) > maxInbound {
 		w.inbound.Add(-1)
-		w.log.Warn("request of the server dropped: too many at once", "method", m.Method)
+		if n := w.dropped.Add(1); n == 1 || n%1000 == 0 { // a flood of them must not become one of lines
+			w.log.Warn("request of the server dropped: too many at once", "method", clip(m.Method, noiseLine), "limit", maxInbound, "dropped", n)
+		}
 		return
 	}
 	var v any
@@ -447,16 +470,52 @@ func (w *wire) serverRequest(m *rpcmsg.Message) {
 		w.inbound.Add(-1)
 		return
 	}
+	w.mu.Lock()
+	w.asked[requestKey(id.Raw())] = true
+	w.mu.Unlock()
 	w.push(&jsonrpc.Request{ID: id, Method: m.Method, Params: m.Params})
 }
 
-// notification handles what a server says unasked. Nothing but a cancellation
-// goes to the library, whose queue has no bound.
+// requestKey is the id of a request of the server as a key.
+func requestKey(id any) string {
+	if f, ok := id.(float64); ok {
+		id = int64(f)
+	}
+	return fmt.Sprintf("%T %v", id, id)
+}
+
+// answered forgets a request of the server.
+func (w *wire) answered(id jsonrpc.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.asked, requestKey(id.Raw()))
+}
+
+// cancelled passes on that the server needs no answer to a request of its own any more, once for each that is under way.
+func (w *wire) cancelled(m *rpcmsg.Message) {
+	var p struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil {
+		return
+	}
+	key := requestKey(p.RequestID)
+	w.mu.Lock()
+	known := w.asked[key]
+	delete(w.asked, key)
+	w.mu.Unlock()
+	if known {
+		w.push(&jsonrpc.Request{Method: m.Method, Params: m.Params})
+	}
+}
+
+// notification handles what a server says unasked. Nothing but the cancellation of a request
+// under way goes to the library, whose queue has no bound.
 func (w *wire) notification(m *rpcmsg.Message) {
 	var err error
 	switch m.Method {
 	case methodCancelled:
-		w.push(&jsonrpc.Request{Method: m.Method, Params: m.Params})
+		w.cancelled(m)
 	case mcpserver.MethodProgress:
 		err = decodeTo(m.Params, w.handle.progress)
 	case mcpserver.MethodMessage:
@@ -490,11 +549,13 @@ func (w *wire) noise(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noiseN++
-	if len(w.noiseHead) < noiseKept {
-		w.noiseHead = append(w.noiseHead, clip(string(line), noiseLine))
+	if len(w.noiseHead) >= noiseKept {
+		return
 	}
+	head := w.mask.head(line, noiseLine)
+	w.noiseHead = append(w.noiseHead, head)
 	if w.noiseN == 1 {
-		w.log.Warn("the server writes to stdout what is no message", "line", clip(string(line), noiseLine))
+		w.log.Warn("the server writes to stdout what is no message", "line", head)
 	}
 }
 
