@@ -100,10 +100,10 @@ func advice(s mcphost.ServerStatus) string {
 	)
 	errors.As(s.Err, &ce)
 	switch {
-	case ce != nil && ce.Hint != "":
-		return ce.Hint
 	case s.Status == mcphost.StatusNeedsAuth:
 		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
+	case ce != nil && ce.Hint != "":
+		return ce.Hint
 	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
 		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, --connect-timeout or MCP_TIMEOUT"
 	case errors.As(s.Err, &dns):

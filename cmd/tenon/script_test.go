@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ const patience = 60 * time.Second
 //	exits STATUS PROGRAM ARGS...  run a program and want this exit status
 //	start PROGRAM ARGS...         run a program in the background; its outputs go to the files out and err
 //	event REGEXP                  wait for a line that a server says; $EVENT is then its first group
+//	output REGEXP                 wait until the program in the background has written a match to standard output
 //	signal SIGNAL                 send a signal to the program in the background
 //	kill9 PID                     kill a process
 //	finish STATUS                 wait for the program in the background and want this exit status
@@ -78,6 +80,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"exits":  cmdExits,
 			"start":  cmdStart,
 			"event":  cmdEvent,
+			"output": cmdOutput,
 			"signal": cmdSignal,
 			"kill9":  cmdKill9,
 			"finish": cmdFinish,
@@ -93,7 +96,33 @@ type scriptState struct {
 	events *os.File
 	lines  *bufio.Reader
 	cmd    *exec.Cmd
+	out    *growing
 	files  []*os.File
+}
+
+// A growing is the standard output of a program in the background. It goes to a file, too.
+type growing struct {
+	file *os.File
+
+	mu   sync.Mutex // guards the rest
+	text []byte
+	more chan struct{} // closed and replaced at each write
+}
+
+func (g *growing) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.text = append(g.text, b...)
+	close(g.more)
+	g.more = make(chan struct{})
+	return g.file.Write(b)
+}
+
+// find looks for a match in what is there now; more is closed when there is more.
+func (g *growing) find(re *regexp.Regexp) (found bool, more <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return re.Match(g.text), g.more
 }
 
 func setupScript(env *testscript.Env) error {
@@ -214,7 +243,8 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	errs, err := os.Create(ts.MkAbs("err"))
 	ts.Check(err)
-	st.cmd.Stdout, st.cmd.Stderr, st.files = out, errs, []*os.File{out, errs}
+	st.out = &growing{file: out, more: make(chan struct{})}
+	st.cmd.Stdout, st.cmd.Stderr, st.files = st.out, errs, []*os.File{out, errs}
 	ts.Check(st.cmd.Start())
 	ts.Defer(func() { _ = st.cmd.Process.Kill() })
 }
@@ -245,6 +275,25 @@ func cmdEvent(ts *testscript.TestScript, neg bool, args []string) {
 		if m := re.FindStringSubmatch(line); m != nil {
 			ts.Setenv("EVENT", strings.Join(m[1:], " "))
 			return
+		}
+	}
+}
+
+func cmdOutput(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: output REGEXP")
+	}
+	st, re := state(ts), regexp.MustCompile("(?m)"+args[0])
+	timeout := time.After(patience)
+	for {
+		found, more := st.out.find(re)
+		if found {
+			return
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			ts.Fatalf("the program has not written %q but\n%s", args[0], ts.ReadFile("out"))
 		}
 	}
 }
