@@ -1,0 +1,129 @@
+package native
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/modeltest"
+)
+
+// openedProvider tells when it is opened.
+type openedProvider struct {
+	*slowProvider
+	opened chan time.Time
+}
+
+func (p *openedProvider) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	p.opened <- time.Now()
+	return p.slowProvider.OpenSession(ctx, o)
+}
+
+// Connecting starts with the session, before there is any input; the init message, and the first request, go out
+// when the wait of the first turn ends. // D09 D56 D104
+func TestConnectingStartsWithTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &openedProvider{&slowProvider{serverWith(t, "w", echoArgs), make(chan struct{})}, make(chan time.Time, 1)}
+		model := modeltest.New(t, modeltest.Text("x"))
+		began := time.Now()
+		c, err := agent.Open(t.Context(), testEngine(model), &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"slow": mcphost.InProcess(p)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if at := <-p.opened; at != began {
+			t.Errorf("connecting began after %v", at.Sub(began))
+		}
+		time.Sleep(time.Second)
+		if err := c.Send(t.Context(), "hello"); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*time.Second, func() { close(p.release) })
+		first := true
+		for m, err := range c.Response(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			init, ok := m.(*agent.SystemInit)
+			if !first {
+				continue
+			}
+			first = false
+			if took := time.Since(began); !ok || took != 4*time.Second || init.MCPServers[0].Name != "slow" || init.MCPServers[0].Status != "connected" {
+				t.Errorf("the first message is %T after %v: %+v", m, took, m)
+			}
+		}
+		if len(model.Requests()) != 1 {
+			t.Errorf("%d requests", len(model.Requests()))
+		}
+	})
+}
+
+// Each turn begins with an init message, which shows each server as it is at that moment: one that has come up since
+// is connected in the next. // D36 D73
+func TestInitShowsTheServersOfTheMoment(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refuses.Close()
+	slow := &slowProvider{serverWith(t, "w", echoArgs), make(chan struct{})}
+	h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{
+		"auth": mcphost.HTTP{URL: refuses.URL},
+		"gone": mcphost.Stdio{Command: "no-such-program"},
+		"good": mcphost.InProcess(serverWith(t, "w", echoArgs)),
+		"off":  mcphost.InProcessServer{Provider: serverWith(t, "w", echoArgs), Common: mcphost.Common{Disabled: true}},
+		"slow": mcphost.InProcess(slow),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Start(t.Context())
+	if err := h.Ready(t.Context(), "auth", "gone", "good", "off"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := agent.Open(t.Context(), testEngine(modeltest.New(t, modeltest.Text("1"), modeltest.Text("2"))), &agent.Options{Host: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	want := map[string]string{"auth": "needs-auth", "gone": "failed", "good": "connected", "off": "disabled", "slow": "pending"}
+	for turn := range 2 {
+		if err := c.Send(t.Context(), "hello"); err != nil {
+			t.Fatal(err)
+		}
+		var first agent.Message
+		for m, err := range c.Response(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = m
+			}
+		}
+		init, ok := first.(*agent.SystemInit)
+		if !ok {
+			t.Fatalf("turn %d begins with %T", turn+1, first)
+		}
+		got := map[string]string{}
+		for _, s := range init.MCPServers {
+			got[s.Name] = s.Status
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("turn %d (-want +got):\n%s", turn+1, diff)
+		}
+		if turn == 0 {
+			close(slow.release)
+			if err := h.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want["slow"] = "connected"
+		}
+	}
+}
