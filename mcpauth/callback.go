@@ -52,7 +52,7 @@ func NewCallback(ctx context.Context, port int) (*Callback, error) {
 }
 
 func (c *Callback) serve(l net.Listener) {
-	c.wg.Go(func() { _ = c.server.Serve(l) }) //nolint:errcheck // ends with ErrServerClosed
+	c.wg.Go(func() { _ = c.server.Serve(l) }) // ends with ErrServerClosed
 }
 
 // URL is the redirect address: http://localhost:PORT/callback.

@@ -288,7 +288,7 @@ func (a *AuthServer) UnmarshalJSON(data []byte) error {
 	}
 	take := func(name string, to any) {
 		if raw, ok := members[name]; ok {
-			_ = json.Unmarshal(raw, to) //nolint:errcheck // a member of a wrong type counts as absent
+			_ = json.Unmarshal(raw, to) // a member of a wrong type counts as absent
 		}
 	}
 	take("issuer", &a.Issuer)

@@ -108,7 +108,7 @@ func (s *lockedStore) Load(_ context.Context, key string) (*Credentials, error) 
 	}
 	var c Credentials
 	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, &StoreError{Op: "read", Err: fmt.Errorf("the entry %s is not what was written there (%v); log out and in again", slotName(key), err)}
+		return nil, &StoreError{Op: "read", Err: fmt.Errorf("the entry %s is not what was written there (%w); log out and in again", slotName(key), err)}
 	}
 	return &c, nil
 }

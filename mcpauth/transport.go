@@ -141,8 +141,8 @@ const (
 func refusalText(resp *http.Response, used *Credentials) string {
 	stop := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
 	defer stop.Stop()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*bodyHead)) //nolint:errcheck // what can be had
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)           //nolint:errcheck // for the connection alone
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*bodyHead)) // what can be had
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)           // for the connection alone
 	_ = resp.Body.Close()
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(head), "\uFFFD")), " ")
 	if used != nil && used.AccessToken != "" {

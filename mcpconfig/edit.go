@@ -95,11 +95,13 @@ func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed boo
 		if err != nil {
 			return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: %w", err)
 		}
-		n, ok := d.top(), true
+		n := d.top()
 		for _, key := range at.keys() {
-			if n, ok = n.get(key); !ok {
+			next, ok := n.get(key)
+			if !ok {
 				return edited, removed, nil
 			}
+			n = next
 		}
 		obj, ok := n.v.Value.(*hujson.Object)
 		i := -1

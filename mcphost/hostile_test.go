@@ -116,8 +116,7 @@ func init() {
 	}
 }
 
-// Whatever a server says beside its answers, the calls get theirs and the connection stays.
-// Pains 8, 14.
+// Whatever a server says beside its answers, the calls get theirs and the connection stays. (Pains 8, 14.)
 func TestHostileTalkers(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"twice": child("twice"), "million": child("million"), "unasked": child("unasked"), "good": child("echo")},
 		func(o *Options) { o.OnResourceUpdated = func(string, string) {} })
@@ -138,7 +137,7 @@ func TestHostileTalkers(t *testing.T) {
 	}
 }
 
-// Tools that change while they are listed: each is there once, and the last list counts. Pain 33
+// Tools that change while they are listed: each is there once, and the last list counts. Pain 33.
 func TestToolsChangeWhilePaging(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"s": child("shifting")})
 	connected(t, h)
@@ -189,7 +188,7 @@ func TestEndlessChanges(t *testing.T) {
 	})
 }
 
-// A child that closes its stdin and lives on is replaced. Pain 5, 13
+// A child that closes its stdin and lives on is replaced. Pain 5, 13.
 func TestChildThatStopsListening(t *testing.T) {
 	lines := newLines()
 	h := newHost(t, map[string]ServerConfig{"d": child("deafened", "MARKER="+filepath.Join(t.TempDir(), "marker"))}, func(o *Options) { o.OnStderr = lines.add })
@@ -214,7 +213,7 @@ func TestChildThatStopsListening(t *testing.T) {
 }
 
 // Streams that never end, goodbyes that are not answered, answers of the wrong kind and redirects in mid-session cost
-// their calls at most, and Close returns. Pains 6, 14, 15, 16
+// their calls at most, and Close returns. Pains 6, 14, 15, 16.
 func TestHostileHTTP(t *testing.T) {
 	other := &rawHTTP{}
 	elsewhere := serve(t, other).URL
@@ -360,7 +359,7 @@ func TestForgottenSessions(t *testing.T) {
 	}
 }
 
-// The older transport: a session that is gone though its stream is open, and a login that ends in use. Pains 12, 13
+// The older transport: a session that is gone though its stream is open, and a login that ends in use. Pains 12, 13.
 func TestForgottenSSESessions(t *testing.T) {
 	for name, refusal := range map[string]int{"404": 404, "400": 400, "401": 401} {
 		t.Run(name, func(t *testing.T) {
