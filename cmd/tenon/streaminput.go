@@ -81,13 +81,14 @@ func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 		return nil
 	}
 	var in inputLine
-	if err := json.Unmarshal(line.Data, &in); err != nil {
+	if json.Unmarshal(line.Data, &in) != nil {
 		s.complain("this line is no JSON object and is left out: %s", clipText(string(line.Data), 200))
 		return nil
 	}
 	switch in.Type {
 	case "user":
-		return s.user(ctx, in)
+		s.user(ctx, in)
+		return nil
 	case "control_request":
 		return s.control(ctx, in)
 	case "keep_alive", "control_response", "control_cancel_request":
@@ -102,21 +103,18 @@ func (s *streamInput) complain(format string, args ...any) {
 }
 
 // user says something. What cannot be said is told of.
-func (s *streamInput) user(ctx context.Context, in inputLine) error {
+func (s *streamInput) user(ctx context.Context, in inputLine) {
 	var m struct {
 		Content agent.Content `json:"content"` // blocks, or a string
 	}
 	if err := json.Unmarshal(in.Message, &m); err != nil {
 		s.complain("this message cannot be read and is left out: %v", err)
-		return nil
+		return
 	}
 	err := s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
-	switch {
-	case err == nil || errors.Is(err, agent.ErrClosed) || ctx.Err() != nil:
-		return nil
+	if err != nil && !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil {
+		s.complain("this message is left out: %v", err)
 	}
-	s.complain("this message is left out: %v", err)
-	return nil
 }
 
 // control answers a control request.

@@ -2,7 +2,10 @@ package native
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -43,6 +48,7 @@ var honoured = map[string]string{
 	"PermissionPromptTool":   "promptTool",
 	"MaxToolConcurrency":     "TestGroupsOfCalls",
 	"ToolSearch":             "TestToolSearchSwitch",
+	"OnElicitation":          "TestOnElicitation",
 	"OutputSchema":           "structuredOutput",
 	"IncludePartialMessages": "partialMessages",
 	"Env":                    "TestEnvIsThatOfTheRun",
@@ -144,6 +150,26 @@ func TestLoggerAndStderr(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "mcp__*") {
 		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// What a server asks the user, the program answers.
+func TestOnElicitation(t *testing.T) {
+	o := withTools(t, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+		res, err := mcpserver.RequestFrom(ctx).Elicit(ctx, &mcp.ElicitParams{Message: "Which shelf?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"shelf":{"type":"string"}}}`)})
+		if err != nil {
+			return nil, err
+		}
+		return mcpserver.Text(fmt.Sprint(res.Action, " ", res.Content["shelf"])), nil
+	}, &mcpserver.Tool{Name: "w"})
+	var asked string
+	o.OnElicitation = func(_ context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+		asked = server + ": " + p.Message
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"shelf": "B7"}}, nil
+	}
+	_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
+	if got := results(msgs)[0]; got.IsError || got.Text() != "accept B7" || asked != "s: Which shelf?" {
+		t.Errorf("asked %q, result %q", asked, got.Text())
 	}
 }
 

@@ -71,31 +71,36 @@ var streams = []struct {
 	{
 		"text", events(start(0, `{"type":"text","text":""}`), delta1(0, `{"type":"text_delta","text":"Hel"}`), `{"type":"ping"}`, delta1(0, `{"type":"text_delta","text":"lo 😀"}`), stop(0), end("end_turn", "")),
 		"end_turn",
-		[]string{"text"}, "Hello 😀", agent.ReasonCompleted,
+		[]string{"text"},
+		"Hello 😀", agent.ReasonCompleted,
 	},
 	{
 		"text with citations", events(start(0, `{"type":"text","text":"","citations":[]}`), delta1(0, `{"type":"text_delta","text":"so"}`),
 			delta1(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null}}`), stop(0), end("stop_sequence", "")),
 		"stop_sequence",
-		[]string{"text"}, "so", agent.ReasonCompleted,
+		[]string{"text"},
+		"so", agent.ReasonCompleted,
 	},
 	{
 		"thinking", events(start(0, `{"type":"thinking","thinking":"","signature":""}`), delta1(0, `{"type":"thinking_delta","thinking":"hm"}`), delta1(0, `{"type":"signature_delta","signature":"c2ln"}`), stop(0),
 			whole(1, `{"type":"redacted_thinking","data":"c2VjcmV0"}`), whole(2, `{"type":"text","text":"aha"}`), end("end_turn", "")),
 		"end_turn",
-		[]string{"thinking", "redacted_thinking", "text"}, "aha", agent.ReasonCompleted,
+		[]string{"thinking", "redacted_thinking", "text"},
+		"aha", agent.ReasonCompleted,
 	},
 	{
 		"tool use after thinking", events(start(0, `{"type":"thinking","thinking":"","signature":""}`), delta1(0, `{"type":"thinking_delta","thinking":"hm"}`), delta1(0, `{"type":"signature_delta","signature":"c2ln"}`), stop(0),
 			start(1, `{"type":"tool_use","id":"toolu_1","name":"mcp__s__w","input":{}}`), delta1(1, `{"type":"input_json_delta","partial_json":""}`), delta1(1, `{"type":"input_json_delta","partial_json":"{\"n\":"}`), delta1(1, `{"type":"input_json_delta","partial_json":" 12345678901234567890}"}`), stop(1),
 			end("tool_use", "")),
 		"tool_use",
-		[]string{"thinking", "tool_use"}, "", "",
+		[]string{"thinking", "tool_use"},
+		"", "",
 	},
 	{
 		"tool use with its caller", events(whole(0, `{"type":"tool_use","id":"toolu_1","name":"mcp__s__w","input":{"a":1},"caller":{"type":"direct"}}`), end("tool_use", "")),
 		"tool_use",
-		[]string{"tool_use"}, "", "",
+		[]string{"tool_use"},
+		"", "",
 	},
 	{
 		"server tools", events(start(0, search), delta1(0, `{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}`), stop(0), whole(1, searchResult),
@@ -112,7 +117,8 @@ var streams = []struct {
 	{
 		"a search that failed", events(whole(0, search), whole(1, `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}}`), whole(2, `{"type":"text","text":"sorry"}`), end("end_turn", "")),
 		"end_turn",
-		[]string{"server_tool_use", "web_search_tool_result", "text"}, "sorry", agent.ReasonCompleted,
+		[]string{"server_tool_use", "web_search_tool_result", "text"},
+		"sorry", agent.ReasonCompleted,
 	},
 	{
 		"refusal", events(whole(0, `{"type":"text","text":"I will"}`), end("refusal", `,"stop_details":{"type":"refusal","category":"cyber","explanation":"Not that."}`)),
@@ -120,16 +126,22 @@ var streams = []struct {
 	},
 	{
 		"the limit of tokens", events(whole(0, `{"type":"text","text":"and so"}`), end("max_tokens", "")),
-		"max_tokens", []string{"text"}, "and so", agent.ReasonCompleted,
+		"max_tokens",
+		[]string{"text"},
+		"and so", agent.ReasonCompleted,
 	},
 	{
 		"the context window", events(whole(0, `{"type":"text","text":"and so"}`), end("model_context_window_exceeded", "")),
-		"model_context_window_exceeded", []string{"text"}, "and so", agent.ReasonCompleted,
+		"model_context_window_exceeded",
+		[]string{"text"},
+		"and so", agent.ReasonCompleted,
 	},
 	{
 		"kinds that nobody knows", events(start(0, `{"type":"hologram","depth":3,"shape":""}`), delta1(0, `{"type":"hologram_delta","shape":"cu"}`), delta1(0, `{"type":"hologram_delta","shape":"be"}`), stop(0),
 			`{"type":"weather_report","sky":"clear"}`, whole(1, `{"type":"text","text":"look"}`), end("applause", "")),
-		"applause", []string{"hologram", "text"}, "look", agent.ReasonCompleted,
+		"applause",
+		[]string{"hologram", "text"},
+		"look", agent.ReasonCompleted,
 	},
 }
 
