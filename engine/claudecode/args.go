@@ -167,6 +167,21 @@ func unsupported(o *agent.Options) []string {
 	return fields
 }
 
+// isDisabled reports whether a server is not to be connected at the start.
+func isDisabled(config mcphost.ServerConfig) bool {
+	switch c := config.(type) {
+	case mcphost.Stdio:
+		return c.Disabled
+	case mcphost.HTTP:
+		return c.Disabled
+	case mcphost.SSE:
+		return c.Disabled
+	case mcphost.InProcessServer:
+		return c.Disabled
+	}
+	return false
+}
+
 func unsupportedServer(config mcphost.ServerConfig) []string {
 	var fields []string
 	no := func(is bool, field string) {
@@ -179,7 +194,6 @@ func unsupportedServer(config mcphost.ServerConfig) []string {
 		no(c.IdleTimeout != 0, "IdleTimeout")
 		no(len(c.ToolTimeouts) > 0, "ToolTimeouts")
 		no(c.Required, "Required")
-		no(c.Disabled, "Disabled")
 		no(c.MaxMessageBytes != 0, "MaxMessageBytes")
 		no(c.Roots != nil, "Roots")
 	}

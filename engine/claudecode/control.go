@@ -259,13 +259,6 @@ var (
 	errUnanswered = errors.New("not to be answered")
 )
 
-// busy reports whether requests of the CLI are being handled.
-func (c *channel) busy() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.inbound) > 0
-}
-
 // end fails everything that waits and waits for the goroutines.
 func (c *channel) end(cause error) {
 	c.cancel(cause)

@@ -31,11 +31,9 @@ func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, err
 		p.RequestedSchema = q.Schema
 	}
 	res, err := contained(s, "OnElicitation", func() (*mcp.ElicitResult, error) { return s.opts.OnElicitation(ctx, q.Server, p) })
-	if err != nil {
-		s.opts.Logger.WarnContext(ctx, "claude-code: elicitation failed", "server", q.Server, "error", err)
+	if err == nil && res != nil {
+		return res, nil
 	}
-	if err != nil || res == nil {
-		return declined, nil
-	}
-	return res, nil
+	s.opts.Logger.WarnContext(ctx, "claude-code: elicitation was not answered", "server", q.Server, "error", err)
+	return declined, nil
 }

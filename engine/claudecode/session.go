@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +70,7 @@ type session struct {
 
 	mu       sync.Mutex // guards the rest
 	queue    []agent.Message
+	read     chan struct{} // closed and replaced when the program takes a message
 	arrived  chan struct{} // holds a token when queue or over changed
 	over     error         // why nothing more will come; nil while it may
 	ended    bool          // no input will follow
@@ -90,7 +93,7 @@ type told struct{ SessionID, CWD, PermissionMode string }
 
 func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
-		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), waiting: map[string]bool{}, idle: true,
+		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
 		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{},
 	}
@@ -126,6 +129,19 @@ func (s *session) start(ctx context.Context, path string) error {
 	}
 	s.warnOfVersion(ctx, s.welcome.Version)
 	s.warnOfLost(ctx)
+	return s.switchOff(ctx)
+}
+
+// switchOff switches the servers off that are configured so; the CLI's configuration has no member for it.
+func (s *session) switchOff(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(s.opts.MCPServers)) {
+		if !isDisabled(s.opts.MCPServers[name]) {
+			continue
+		}
+		if err := s.SetMCPServerEnabled(ctx, name, false); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -154,8 +170,33 @@ func (s *session) hello() (any, error) {
 	}, nil
 }
 
+// queueLimit is how many messages may wait for a receiver before the session pauses.
+const queueLimit = 1024
+
+// room waits until the program has caught up with the messages. The CLI has one stream for
+// messages and answers, so it cannot be paused by not reading it; it is by not answering what it asks.
+func (s *session) room(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		if len(s.queue) < queueLimit || s.closed {
+			s.mu.Unlock()
+			return nil
+		}
+		read := s.read
+		s.mu.Unlock()
+		select {
+		case <-read:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // serve answers the CLI's requests.
 func (s *session) serve(ctx context.Context, subtype string, request json.RawMessage) (any, error) {
+	if err := s.room(ctx); err != nil {
+		return nil, err
+	}
 	switch subtype {
 	case "mcp_message":
 		return s.servers.message(ctx, request)
@@ -294,6 +335,8 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 			m := s.queue[0]
 			s.queue[0] = nil
 			s.queue = s.queue[1:]
+			close(s.read)
+			s.read = make(chan struct{})
 			s.mu.Unlock()
 			return m, nil
 		case s.over != nil:

@@ -72,7 +72,7 @@ func TestInProcessServerOverTheControlProtocol(t *testing.T) {
 	}
 }
 
-// External servers, and their secrets, go over stdin and not into the arguments. (Field case F38)
+// External servers, and their secrets, go over stdin and not into the arguments. // F38
 func TestSecretsAreNotInTheArguments(t *testing.T) {
 	o := &agent.Options{
 		SystemPrompt: strings.Repeat("long ", 12_000),
@@ -166,7 +166,7 @@ func TestDeafCLI(t *testing.T) {
 	}
 }
 
-// Lines that make no sense, kinds that nobody knows and answers to nothing do not end a run. (Field case F30)
+// Lines that make no sense, kinds that nobody knows and answers to nothing do not end a run. // F30
 func TestNoiseAndUnknownMessages(t *testing.T) {
 	e, o := fake("noise")
 	msgs, err := ask(t, e, o)

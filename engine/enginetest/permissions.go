@@ -79,12 +79,12 @@ func (e *env) wantDenied(tr *transcript, r *agent.Result, c *counter) {
 	}
 }
 
-// D37
+// D37 D86
 func notAllowed(e *env) {
 	tr, r, c := e.oneCall(nil, func(o *agent.Options) { o.AllowedTools = nil })
 	e.wantDenied(tr, r, c)
-	if got := tr.toolResult(e, "toolu_1").Text(); !strings.Contains(got, toolX) {
-		e.Errorf("the text does not name the tool: %q", got)
+	if got := tr.toolResult(e, "toolu_1").Text(); !strings.Contains(got, toolX) || !strings.Contains(got, "allowedTools") {
+		e.Errorf("the text does not name the tool and allowedTools: %q", got)
 	}
 	if !contains(tr.init(e).Tools, toolX) {
 		e.Error("the model does not see the tool")
