@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
 
@@ -143,6 +142,3 @@ func missing(before, now map[string]bool) []string {
 	slices.Sort(gone)
 	return gone
 }
-
-// connected reports whether a server can be used now.
-func connected(st mcphost.ServerStatus) bool { return st.Status == mcphost.StatusConnected }
