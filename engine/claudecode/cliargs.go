@@ -154,8 +154,8 @@ func ownSettings(o *agent.Options) (map[string]json.RawMessage, error) {
 
 // mergeObjects lays one JSON object over another, objects within them too.
 func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
-	var a, b map[string]json.RawMessage
-	if json.Unmarshal(over, &b) != nil || b == nil || json.Unmarshal(under, &a) != nil || a == nil {
+	a, b := members(under), members(over)
+	if a == nil || b == nil {
 		return over, nil // what is no object replaces what is under it
 	}
 	for name, value := range b {
@@ -166,6 +166,15 @@ func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
 		a[name] = merged
 	}
 	return json.Marshal(a)
+}
+
+// members are those of a JSON object; nil for anything else.
+func members(data json.RawMessage) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		return nil
+	}
+	return all
 }
 
 // withAsk adds rules to the member "ask" of a settings file's permissions.

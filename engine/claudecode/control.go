@@ -101,7 +101,7 @@ func (c *channel) post(ctx context.Context, v any) error {
 	case c.out <- append(line, '\n'):
 		return nil
 	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
+		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -141,10 +141,10 @@ func (c *channel) request(ctx context.Context, subtype string, fields, result an
 		}
 		return nil
 	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
+		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
 		// No reply is owed to this.
-		_ = c.post(c.ctx, &envelope{Type: "control_cancel_request", RequestID: id})
+		_ = c.post(c.ctx, &envelope{Type: "control_cancel_request", RequestID: id}) //nolint:contextcheck // the caller's has ended
 		return context.Cause(ctx)
 	}
 }
@@ -173,22 +173,28 @@ func (c *channel) read(stdout io.Reader, noise func(line []byte)) {
 		if err != nil {
 			return
 		}
-		var e envelope
-		if line.Oversized() || json.Unmarshal(line.Data, &e) != nil || e.Type == "" {
+		kind, ok := lineType(line.Data)
+		if !ok || !c.take(kind, line.Data) {
 			noise(append(line.Head, line.Data...))
-			continue
 		}
-		c.take(&e, line.Data)
 	}
 }
 
-func (c *channel) take(e *envelope, line []byte) {
-	switch e.Type {
+// take handles a line. It reports false for one that cannot be read.
+func (c *channel) take(kind string, line []byte) bool {
+	var e envelope
+	switch kind {
+	case "control_request", "control_response", "control_cancel_request":
+		if json.Unmarshal(line, &e) != nil {
+			return false
+		}
+	}
+	switch kind {
 	case "control_request":
-		c.serve(e)
+		c.serve(&e)
 	case "control_response":
 		if e.Response == nil {
-			return
+			return false
 		}
 		c.mu.Lock()
 		reply := c.pending[e.Response.RequestID]
@@ -206,8 +212,9 @@ func (c *channel) take(e *envelope, line []byte) {
 		}
 	case "keep_alive":
 	default:
-		c.message(e.Type, line)
+		c.message(kind, line)
 	}
+	return true
 }
 
 // serve answers a request of the CLI on a goroutine of its own.

@@ -79,7 +79,9 @@ func (s *session) followStream(line []byte) {
 // followResult makes of a result what package agent says that it is: the CLI's num_turns counts
 // messages of the user, too, and its list of inputs has those that the program gave no UUID.
 func (s *session) followResult(m *agent.Result) {
-	s.results++
+	if s.results++; s.results == 1 {
+		close(s.answered)
+	}
 	s.failed = m.Err() != nil
 	for _, id := range m.UserMessageUUIDs {
 		delete(s.waiting, id)

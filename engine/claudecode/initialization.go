@@ -90,7 +90,7 @@ func (i *Initialization) UnmarshalJSON(data []byte) error {
 		"plugins_applied": &i.PluginsApplied, "mcp_servers_applied": &i.MCPServersApplied,
 	} {
 		if value, ok := all[name]; ok {
-			_ = json.Unmarshal(value, into) //nolint:errcheck // see above
+			_ = json.Unmarshal(value, into)
 		}
 	}
 	return nil

@@ -118,7 +118,7 @@ type Preset struct {
 	ExcludeDynamicSections bool
 }
 
-// PromptBoundary, in agent.Options.SystemPrompt, divides what is the same in all sessions, and can
+// PromptBoundary divides, in agent.Options.SystemPrompt, what is the same in all sessions, and can
 // be cached across them, from what follows and is not.
 const PromptBoundary = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
 

@@ -192,15 +192,15 @@ func typescriptNames(t *testing.T) map[string][]string {
 	for _, m := range subtype.FindAllStringSubmatch(body(t, src, "type SDKResultError ="), -1) {
 		failures = append(failures, literals(m[1])...)
 	}
-	initialize := slices.DeleteFunc(members(t, src, "type SDKControlInitializeRequest ="), func(name string) bool { return name == "subtype" })
+	initialize := slices.DeleteFunc(membersOf(t, src, "type SDKControlInitializeRequest ="), func(name string) bool { return name == "subtype" })
 	messages := append(reference.FindAllString(alias("SDKMessage"), -1), "SDKActiveGoalMessage")
 	return map[string][]string{
-		"Options":                           members(t, src, "type Options ="),
-		"Query methods":                     members(t, src, "interface Query "),
+		"Options":                           membersOf(t, src, "type Options ="),
+		"Query methods":                     membersOf(t, src, "interface Query "),
 		"Functions and classes":             functions,
 		"Control requests":                  requests,
 		"Fields of initialize":              initialize,
-		"Agent definitions":                 members(t, src, "type AgentDefinition ="),
+		"Agent definitions":                 membersOf(t, src, "type AgentDefinition ="),
 		"Messages":                          messages,
 		"Hook events":                       literals(alias("HookEvent")),
 		"Errors of a request to the model":  literals(alias("SDKAssistantMessageError")),
@@ -232,8 +232,8 @@ func body(t *testing.T, src, head string) string {
 	return ""
 }
 
-// members are the names of a declaration's own members.
-func members(t *testing.T, src, head string) []string {
+// membersOf are the names of a declaration's own members.
+func membersOf(t *testing.T, src, head string) []string {
 	t.Helper()
 	var all []string
 	depth := 0

@@ -18,6 +18,11 @@ import (
 const (
 	poolBackoff    = 100 * time.Millisecond
 	poolMaxBackoff = 30 * time.Second
+	// poolRest is how long the place of a CLI that was handed out stays empty, unless that has its
+	// first answer before: starting another one takes a core for a second.
+	poolRest = 3 * time.Second
+	// poolSettle bounds the wait for a CLI to finish what it does in the background when it starts.
+	poolSettle = 10 * time.Second
 )
 
 // PoolOptions configures a [Pool]. The zero value, like a nil pointer, means the defaults.
@@ -38,7 +43,8 @@ type PoolOptions struct {
 //	for msg, err := range agent.Query(ctx, pool, "How many are left?", nil) {
 //
 // All sessions have the options that the pool was made with, and an ID of their own; callbacks and
-// servers in this process are shared by them. A CLI that dies while it waits is replaced, after a
+// servers in this process are shared by them. The place of one that was handed out is filled once it
+// has its first answer, or after a few seconds. A CLI that dies while it waits is replaced, after a
 // wait if it failed before. Once none is ready, a session starts its CLI itself. A Pool is safe for
 // concurrent use.
 type Pool struct {
@@ -56,6 +62,7 @@ type Pool struct {
 	mu      sync.Mutex // guards the rest
 	closed  bool
 	ready   []*warm
+	resting int           // places that are not filled yet
 	changed chan struct{} // closed and replaced when ready or failure changes
 	failure error         // of the last start; nil after one that succeeded
 }
@@ -132,8 +139,38 @@ func (p *Pool) take() (*warm, error) {
 	w := p.ready[0]
 	p.ready = slices.Delete(p.ready, 0, 1)
 	close(w.taken)
-	p.wakeUp()
+	p.resting++
+	p.wg.Go(func() { p.rest(w.s) })
 	return w, nil
+}
+
+// rest leaves the place of a session that was handed out empty until it has its first answer.
+func (p *Pool) rest(s *session) {
+	timer := time.NewTimer(poolRest)
+	defer timer.Stop()
+	select {
+	case <-s.answered:
+	case <-s.ch.ctx.Done():
+	case <-timer.C:
+	case <-p.life.Done():
+	}
+	p.mu.Lock()
+	p.resting--
+	p.mu.Unlock()
+	p.wakeUp()
+}
+
+// settle waits until a CLI has connected its servers and made ready what its first turn needs,
+// which it does on its own after it has said hello.
+func (p *Pool) settle(s *session) {
+	ctx, cancel := context.WithTimeout(p.life, poolSettle)
+	defer cancel()
+	for _, request := range []string{"mcp_status", "get_context_usage"} {
+		if err := s.control(ctx, request, map[string]string{"detail": "summary"}, nil); err != nil {
+			p.logger.Debug("claude-code: a CLI of the pool did not settle", "request", request, "error", err)
+			return // it is usable all the same, or the watch sees that it is not
+		}
+	}
 }
 
 // Ready waits until the pool is full. It returns the reason if a CLI could not be started, and ctx's error.
@@ -197,6 +234,7 @@ func (p *Pool) fill() {
 		s, err := p.open(p.life)
 		if err == nil {
 			wait = poolBackoff
+			p.settle(s)
 			p.keep(s)
 			continue
 		}
@@ -219,7 +257,7 @@ func (p *Pool) fill() {
 func (p *Pool) full() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.ready) >= p.size
+	return len(p.ready)+p.resting >= p.size
 }
 
 // keep puts a session into the pool and watches over it.

@@ -49,7 +49,6 @@ const (
 type wild struct {
 	*rand.Rand
 	in      *bufio.Reader
-	mu      sync.Mutex // guards out
 	out     *bufio.Writer
 	dies    int // the point at which it dies; points for never
 	deaf    int // the point from which on it reads nothing more

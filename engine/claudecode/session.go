@@ -63,6 +63,7 @@ type session struct {
 	welcome  Initialization // constant once the session has started
 	args     *arguments
 
+	answered  chan struct{} // closed by the first result
 	closing   chan struct{} // closed by the last input: stdin is let go of
 	endStdin  sync.Once
 	readers   sync.WaitGroup // the goroutine that reads, which ends all others
@@ -93,7 +94,7 @@ type told struct{ SessionID, CWD, PermissionMode string }
 
 func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
-		engine: e, opts: o, closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
+		engine: e, opts: o, answered: make(chan struct{}), closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
 		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{},
 	}
@@ -116,7 +117,7 @@ func (s *session) start(ctx context.Context, path string) error {
 	}
 	s.proc = proc
 	s.ch.wg.Go(func() { s.ch.write(proc.Stdin, s.closing, func() { _ = proc.Stdin.Close() }) })
-	s.readers.Go(func() {
+	s.readers.Go(func() { //nolint:contextcheck // requests of the CLI live as long as it does, not as long as Open
 		s.ch.read(proc.Stdout, s.noise)
 		s.gone()
 	})

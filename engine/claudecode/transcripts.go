@@ -274,7 +274,7 @@ func (e *entry) UnmarshalJSON(data []byte) error {
 		"message": &e.Message,
 	} {
 		if value, ok := all[name]; ok {
-			_ = json.Unmarshal(value, into) //nolint:errcheck // see above
+			_ = json.Unmarshal(value, into)
 		}
 	}
 	switch {

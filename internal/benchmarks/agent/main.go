@@ -16,8 +16,8 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native"
+	"github.com/tenon-sdk/tenon/internal/benchmarks/shelf"
 	"github.com/tenon-sdk/tenon/mcphost"
-	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 func main() {
@@ -31,37 +31,10 @@ func main() {
 	}
 }
 
-type lookupIn struct {
-	SKU string `json:"sku"`
-}
-
-type lookupOut struct {
-	Quantity int    `json:"quantity"`
-	Shelf    string `json:"shelf"`
-}
-
-// server has three tools, the first of which the model calls.
-func server(delay time.Duration) *mcpserver.Server {
-	s := mcpserver.New("bench", nil)
-	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "lookup", Description: "Find an article on the shelves", ReadOnly: true},
-		func(ctx context.Context, _ lookupIn) (lookupOut, error) {
-			select {
-			case <-time.After(delay):
-			case <-ctx.Done():
-			}
-			return lookupOut{Quantity: 7, Shelf: "C3"}, ctx.Err()
-		})
-	for _, name := range []string{"order", "count"} {
-		mcpserver.MustAddTool(s, &mcpserver.Tool{Name: name, Description: "Another tool"},
-			func(_ context.Context, in lookupIn) (string, error) { return in.SKU, nil })
-	}
-	return s
-}
-
 func run(ctx context.Context, queries, hold int, delay time.Duration) error {
 	engine := native.New(nil)
 	opts := &agent.Options{
-		MCPServers:   map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(server(delay))},
+		MCPServers:   map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(delay))},
 		AllowedTools: []string{"mcp__bench__*"},
 	}
 	var before uint64
