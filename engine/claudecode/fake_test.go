@@ -22,10 +22,12 @@ type fakeCLI struct {
 	next      int
 }
 
-func fakeMain() {
+func fakeMain() { newFakeCLI().run() }
+
+func newFakeCLI() *fakeCLI {
 	f := &fakeCLI{mode: os.Getenv("CLAUDECODE_TEST_MODE"), in: bufio.NewScanner(os.Stdin)}
 	f.in.Buffer(nil, 64<<20)
-	f.run()
+	return f
 }
 
 func (f *fakeCLI) die(text string, code int) {
