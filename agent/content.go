@@ -149,13 +149,19 @@ func DecodeBlock(data json.RawMessage) Block {
 		return &UnknownBlock{Raw: bytes.Clone(data)}
 	}
 	b := newBlock(head.Type)
-	if b == nil || json.Unmarshal(data, b) != nil {
+	if b == nil || b.UnmarshalJSON(data) != nil { // data is valid: its head was read above
 		return &UnknownBlock{Type: head.Type, Raw: bytes.Clone(data)}
 	}
 	return b
 }
 
-func newBlock(kind string) Block {
+// A readBlock is a block of a kind that can be read.
+type readBlock interface {
+	Block
+	json.Unmarshaler
+}
+
+func newBlock(kind string) readBlock {
 	switch kind {
 	case "text":
 		return new(TextBlock)

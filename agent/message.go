@@ -204,6 +204,12 @@ func (*StreamEvent) isMessage() {}
 func (*Result) isMessage()      {}
 func (*Unknown) isMessage()     {}
 
+// A readMessage is a message of a kind that can be read.
+type readMessage interface {
+	Message
+	json.Unmarshaler
+}
+
 // DecodeMessage reads one message. It fails only for what is no JSON object. A message of a
 // type or form that it does not know comes back as an [Unknown] that holds all of it.
 func DecodeMessage(data json.RawMessage) (Message, error) {
@@ -226,13 +232,13 @@ func DecodeMessage(data json.RawMessage) (Message, error) {
 	if m == nil {
 		return &Unknown{Type: kind, Raw: raw}, nil
 	}
-	if err := json.Unmarshal(raw, m); err != nil {
+	if err := m.UnmarshalJSON(raw); err != nil { // which is valid: it was read above
 		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: decoding %q message: %w", kind, err)}, nil
 	}
 	return m, nil
 }
 
-func newMessage(kind, subtype string) Message {
+func newMessage(kind, subtype string) readMessage {
 	switch kind {
 	case "system":
 		if subtype == "init" {

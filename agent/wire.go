@@ -26,19 +26,16 @@ func (s NullString) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// wireFields returns the JSON names of the fields of struct type t, those of embedded structs included.
-func wireFields(t reflect.Type) map[string]bool {
+// wireFields maps the JSON names of a struct type's fields to where they are.
+func wireFields(t reflect.Type) map[string][]int {
 	if known, ok := wireFieldsCache.Load(t); ok {
-		return known.(map[string]bool)
+		return known.(map[string][]int)
 	}
-	known := make(map[string]bool)
-	for f := range t.Fields() {
+	known := make(map[string][]int)
+	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			maps.Copy(known, wireFields(f.Type))
-		case name != "" && name != "-":
-			known[name] = true
+		if name != "" && name != "-" {
+			known[name] = f.Index
 		}
 	}
 	wireFieldsCache.Store(t, known)
@@ -51,6 +48,9 @@ var wireFieldsCache sync.Map
 // decodeWire decodes the object data into v, a pointer to a struct without methods, and
 // returns the fields that the struct has no name for, without those of head, which the encoder
 // writes by itself. Names count by their exact spelling: encoding/json alone would take "UUID" for "uuid".
+//
+// Each field is decoded by itself, which reads the object once and not twice: messages nest, and
+// what reads each level twice reads the innermost one sixteen times.
 func decodeWire(data []byte, v any, head ...string) (Fields, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -59,36 +59,24 @@ func decodeWire(data []byte, v any, head ...string) (Fields, error) {
 	if all == nil {
 		return nil, fmt.Errorf("got null, want an object")
 	}
-	known := wireFields(reflect.TypeOf(v).Elem())
+	into := reflect.ValueOf(v).Elem()
+	known := wireFields(into.Type())
 	var extra Fields
-	clash := false
 	for name, raw := range all {
-		if known[name] || slices.Contains(head, name) {
-			continue
-		}
-		if extra == nil {
-			extra = make(Fields)
-		}
-		extra[name] = raw
-		clash = clash || foldsToKnown(name, known)
-	}
-	if clash {
-		maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !known[name] })
-		var err error
-		if data, err = json.Marshal(all); err != nil {
-			return nil, err
+		index, ok := known[name]
+		switch {
+		case ok:
+			if err := json.Unmarshal(raw, into.FieldByIndex(index).Addr().Interface()); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		case !slices.Contains(head, name):
+			if extra == nil {
+				extra = make(Fields)
+			}
+			extra[name] = raw
 		}
 	}
-	return extra, json.Unmarshal(data, v)
-}
-
-func foldsToKnown(name string, known map[string]bool) bool {
-	for k := range known {
-		if strings.EqualFold(k, name) {
-			return true
-		}
-	}
-	return false
+	return extra, nil
 }
 
 // encodeWire encodes v, a struct without methods, as an object: "type" first unless kind is
@@ -113,7 +101,7 @@ func encodeWire(kind string, v any, extra Fields) ([]byte, error) {
 	}
 	known := wireFields(reflect.Indirect(reflect.ValueOf(v)).Type())
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
-		if known[name] || len(extra[name]) == 0 || kind != "" && name == "type" {
+		if _, ok := known[name]; ok || len(extra[name]) == 0 || kind != "" && name == "type" {
 			continue
 		}
 		key, err := json.Marshal(name)
