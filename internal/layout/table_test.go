@@ -90,7 +90,8 @@ var rooms = []room{
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
 	{path: "internal/differential", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
-	{path: "internal/benchmarks/...", imports: []string{"public"}},
+	// The programs that it builds share a server.
+	{path: "internal/benchmarks/...", imports: []string{"public", "internal/benchmarks/..."}},
 	{path: "internal/conformance/...", imports: []string{"internal/conformance/...", "mcpserver", "mcphost", "mcpauth"}},
 }
 
