@@ -189,7 +189,8 @@ func contextUsage(e *env) {
 	if err != nil {
 		e.Fatal(err)
 	}
-	if len(u.MCPTools) != 1 || u.MCPTools[0].Name != toolX || u.MCPTools[0].ServerName != "t" || u.MCPTools[0].Tokens < 100 {
+	// An engine may not count a tool as loaded before it was called, and then it says no size.
+	if len(u.MCPTools) != 1 || u.MCPTools[0].Name != toolX || u.MCPTools[0].ServerName != "t" || u.MCPTools[0].IsLoaded && u.MCPTools[0].Tokens < 100 {
 		e.Errorf("the tools of servers take %+v", u.MCPTools)
 	}
 	used := map[string]int64{}
