@@ -255,7 +255,7 @@ func (c *channel) serve(e *envelope) {
 				a.ErrorCode = "unsupported_request"
 			}
 		}
-		_ = c.post(c.ctx, &envelope{Type: "control_response", Response: a}) // the CLI is gone: nobody to tell
+		_ = c.post(c.ctx, &envelope{Type: "control_response", Response: a}) // the CLI is gone: nobody to tell //nolint:contextcheck // the life of the CLI
 	})
 }
 

@@ -122,7 +122,7 @@ func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error
 		case w.s.alive():
 			return w.s, nil
 		}
-		_ = w.s.Close()
+		_ = w.s.Close() //nolint:contextcheck // it closes what has ended; there is no caller to ask
 	}
 }
 
