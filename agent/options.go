@@ -58,8 +58,8 @@ type Options struct {
 	MCPServers map[string]mcphost.ServerConfig
 	// SettingSources are the machine's configuration files that are read: servers from .mcp.json and
 	// ~/.claude.json, and permissions, hooks and environment from Claude Code's settings files. Nil
-	// means all of them; an empty slice means none, which is right for a service. What Options says
-	// itself wins over them.
+	// means the project's alone, so that a run does not depend on whose account it runs in; an empty
+	// slice means none, which is right for a service. What Options says itself wins over them.
 	SettingSources []SettingSource
 	// Settings is one more settings file, laid over those of SettingSources: a path, or its JSON. Empty means none.
 	Settings string

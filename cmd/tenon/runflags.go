@@ -168,9 +168,7 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		ConfigProblems:         configErrors(srv.problems),
 	}
 	if f.verbose {
-		if f.engineName == engineNative { // the CLI keeps what its servers write to itself
-			o.Stderr = stderrLines(p, pr)
-		}
+		o.Stderr = stderrLines(p, pr)
 		o.Logger = slog.New(slog.NewTextHandler(pr.over(p.err), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	return o, nil

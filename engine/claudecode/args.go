@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -50,8 +49,8 @@ func args(e *Options, o *agent.Options) []string {
 	// Without anyone to ask, this engine says no: the CLI's own words do not name allowedTools.
 	add("permission-prompt-tool", cmp.Or(o.PermissionPromptTool, "stdio"))
 	a = append(a, earlyFields(e, o)...)
-	a = append(a, "--tools="+strings.Join(builtinTools(e, o), ","), "--setting-sources="+strings.Join(settingSources(e, o), ","))
-	if inherit := e.InheritMCPServers || len(o.SettingSources) > 0; !inherit || o.StrictMCPConfig {
+	a = append(a, "--tools="+strings.Join(builtinTools(e, o), ","), "--setting-sources="+strings.Join(settingSources(o), ","))
+	if o.StrictMCPConfig || o.SettingSources != nil && len(o.SettingSources) == 0 {
 		a = append(a, "--strict-mcp-config")
 	}
 	add("json-schema", string(o.OutputSchema))
@@ -74,9 +73,9 @@ func thinkingArgs(t *agent.Thinking) []string {
 }
 
 // settingSources are the configuration files that the CLI reads.
-func settingSources(e *Options, o *agent.Options) []string {
+func settingSources(o *agent.Options) []string {
 	if o.SettingSources == nil {
-		return e.SettingSources
+		return []string{string(agent.SourceProject)}
 	}
 	sources := make([]string, len(o.SettingSources))
 	for i, source := range o.SettingSources {
@@ -120,15 +119,21 @@ func builtinTools(e *Options, o *agent.Options) []string {
 	return append(slices.Clone(e.BuiltinTools), search)
 }
 
-// childEnv is the CLI's environment.
+// maxToolUse is the CLI's variable for how many calls run at once; its own default is 10.
+const maxToolUse = "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"
+
+// childEnv is the CLI's environment. What an option says wins over a variable.
 func childEnv(e *Options, o *agent.Options) []string {
-	over := o.Env
+	over := map[string]string{}
+	maps.Copy(over, o.Env)
 	if o.ToolSearch != "" {
-		over = maps.Clone(over)
-		if over == nil {
-			over = map[string]string{}
-		}
 		over["ENABLE_TOOL_SEARCH"] = string(o.ToolSearch)
+	}
+	if o.MaxToolConcurrency != agent.DefaultMaxToolConcurrency {
+		over[maxToolUse] = strconv.Itoa(o.MaxToolConcurrency)
+	}
+	if o.MaxTokens > 0 {
+		over["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = strconv.Itoa(o.MaxTokens)
 	}
 	env := environ(over)
 	set := func(name, value string) {
@@ -142,29 +147,8 @@ func childEnv(e *Options, o *agent.Options) []string {
 	for name, value := range ownEnv(e) {
 		set(name, value)
 	}
-	if o.MaxTokens > 0 {
-		set("CLAUDE_CODE_MAX_OUTPUT_TOKENS", strconv.Itoa(o.MaxTokens))
-	}
+	set(maxToolUse, strconv.Itoa(agent.DefaultMaxToolConcurrency))
 	return env
-}
-
-// unsupported names the options that this engine cannot honour.
-func unsupported(o *agent.Options) []string {
-	var fields []string
-	no := func(is bool, field string) {
-		if is {
-			fields = append(fields, field)
-		}
-	}
-	no(o.Stderr != nil, "Stderr") // the CLI keeps its servers' output to itself
-	no(o.MaxToolConcurrency != agent.DefaultMaxToolConcurrency, "MaxToolConcurrency")
-	for name, config := range o.MCPServers {
-		for _, f := range unsupportedServer(config) {
-			fields = append(fields, fmt.Sprintf("MCPServers[%q].%s", name, f))
-		}
-	}
-	slices.Sort(fields)
-	return fields
 }
 
 // isDisabled reports whether a server is not to be connected at the start.
@@ -180,42 +164,4 @@ func isDisabled(config mcphost.ServerConfig) bool {
 		return c.Disabled
 	}
 	return false
-}
-
-func unsupportedServer(config mcphost.ServerConfig) []string {
-	var fields []string
-	no := func(is bool, field string) {
-		if is {
-			fields = append(fields, field)
-		}
-	}
-	common := func(c mcphost.Common) {
-		no(c.ConnectTimeout != 0, "ConnectTimeout") // MCP_TIMEOUT in Options.Env rules all of them
-		no(c.IdleTimeout != 0, "IdleTimeout")
-		no(len(c.ToolTimeouts) > 0, "ToolTimeouts")
-		no(c.Required, "Required")
-		no(c.MaxMessageBytes != 0, "MaxMessageBytes")
-		no(c.Roots != nil, "Roots")
-	}
-	remote := func(h mcphost.HTTP) {
-		no(h.HTTPClient != nil, "HTTPClient")
-		no(h.HeadersFunc != nil, "HeadersFunc")
-		no(h.Auth != nil, "Auth")
-		common(h.Common)
-	}
-	switch c := config.(type) {
-	case mcphost.Stdio:
-		no(c.CleanEnv, "CleanEnv")
-		no(c.Dir != "", "Dir")
-		common(c.Common)
-	case mcphost.HTTP:
-		remote(c)
-	case mcphost.SSE:
-		remote(mcphost.HTTP(c))
-	case mcphost.InProcessServer:
-		common(c.Common)
-	default:
-		no(true, fmt.Sprintf("(%T)", config))
-	}
-	return fields
 }

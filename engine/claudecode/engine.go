@@ -5,8 +5,8 @@
 //	for msg, err := range agent.Query(ctx, claudecode.New(nil), "How many of AB-00017 are left?", opts) {
 //
 // The CLI is found on the PATH or where its installers put it. A session is one process; it sees
-// the servers and settings that the program gives it and none of the machine's, unless [Options]
-// says otherwise. Server configurations travel over the child's stdin and never in its arguments.
+// the servers and settings that the program gives it, and those of the machine that
+// agent.Options.SettingSources names. Server configurations travel over the child's stdin and never in its arguments.
 package claudecode
 
 import (
@@ -38,14 +38,14 @@ func New(o *Options) *Engine {
 // Name returns "claude-code".
 func (e *Engine) Name() string { return "claude-code" }
 
-// Open starts the CLI and shakes hands with it. Its error is a [NotFoundError], an
-// [agent.UnsupportedError], a [ProcessError] or ctx's.
+// Open starts the CLI and shakes hands with it. Servers that the CLI cannot connect as they are
+// configured (logins, computed headers, an HTTP client, limits other than that of a call, a
+// directory or an environment of their own), and with Options.Stderr all child processes, are
+// connected by this process and offered to the CLI. Open waits for those as a first turn has to.
+// Its error is a [NotFoundError], a [ProcessError], that of a required server, or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if err := e.opts.check(o); err != nil {
 		return nil, err
-	}
-	if fields := unsupported(o); len(fields) > 0 {
-		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: fields}
 	}
 	path := e.opts.Path
 	if len(e.opts.Launcher) == 0 {

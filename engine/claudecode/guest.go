@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,8 @@ type guest struct {
 	mcpserver.Provider
 	name string
 	s    *session
+	// alwaysLoad is the configuration's word on all tools of the server.
+	alwaysLoad bool
 
 	mu       sync.Mutex // guards the rest
 	offered  map[string]offer
@@ -129,12 +132,25 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		offered[alias] = offer{t.Name, t.Annotations != nil && t.Annotations.ReadOnlyHint, m}
 		copied := *t
 		copied.Name, copied.Description, copied.InputSchema = alias, m.Description, m.InputSchema
+		if g.alwaysLoad {
+			copied.Meta = alwaysLoaded(t.Meta)
+		}
 		out = append(out, &copied)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.offered, g.problems = offered, problems
 	return out, nil
+}
+
+// alwaysLoaded is a tool's metadata that has its definition sent with every request.
+func alwaysLoaded(meta mcp.Meta) mcp.Meta {
+	out := maps.Clone(meta)
+	if out == nil {
+		out = mcp.Meta{}
+	}
+	out["anthropic/alwaysLoad"] = true
+	return out
 }
 
 func quoted(s string) string {

@@ -25,7 +25,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"Model": "m", "FallbackModel": "f", "SystemPrompt": "s", "AppendSystemPrompt": "a", "MaxTurns": 2, "MaxTokens": 100,
 		"MaxBudgetUSD": 0.5, "Thinking": &agent.Thinking{Type: "adaptive"}, "Effort": "low",
 		"MCPServers":     map[string]mcphost.ServerConfig{"s": mcphost.Stdio{Command: "x"}},
-		"SettingSources": []agent.SettingSource{agent.SourceProject}, "Settings": `{"model":"x"}`,
+		"SettingSources": []agent.SettingSource{agent.SourceUser}, "Settings": `{"model":"x"}`,
 		"AdditionalDirectories": []string{"/d"}, "AllowedTools": []string{"mcp__a"}, "DisallowedTools": []string{"mcp__b"}, "AskTools": []string{"mcp__c"},
 		"PermissionMode": permission.ModePlan, "PermissionPromptTool": "mcp__a__b", "MaxToolConcurrency": 3, "ToolSearch": agent.ToolSearchOff,
 		"OutputSchema": json.RawMessage(`{"type":"object"}`), "Env": map[string]string{"A": "b"}, "SessionID": "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d",
@@ -33,7 +33,6 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"Hooks": &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
 			Func: func(context.Context, *agent.Stop) (*agent.StopOutput, error) { return nil, nil },
 		}}},
-		"Stderr": func(string, string) {},
 	}
 	// What the CLI is not told of, and which test shows that it is honoured.
 	elsewhere := map[string]string{
@@ -41,6 +40,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"OnElicitation":          "the engine answers the CLI's questions: TestElicitation",
 		"IncludePartialMessages": "the stream is always read: enginetest Answers/PartialMessages",
 		"StrictMCPConfig":        "it is so unless sources are read: TestArgs",
+		"Stderr":                 "this process runs the servers then: TestServersBeyondTheCLI",
 		"Host":                   "its servers join those in this process: TestShared",
 		"Tools":                  "enginetest",
 		"Dir":                    "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
@@ -76,17 +76,21 @@ func saidOf(t *testing.T, o *agent.Options) []string {
 	s.servers = newServers(s)
 	s.hooks, s.rawHooks = map[string]hookFunc{}, map[string]rawHookFunc{}
 	defer s.ch.end(io.EOF)
+	defer s.servers.close()
+	var err error
+	if s.servers.configs, err = s.servers.byHost(t.Context(), o.MCPServers); err != nil {
+		t.Fatal(err)
+	}
 	hello, err := s.hello()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.servers.close()
 	line, err := json.Marshal(hello)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := append(args(&e.opts, o), childEnv(&e.opts, o)...)
-	return append(append(all, string(line)), unsupported(o)...)
+	return append(all, string(line))
 }
 
 // A server in this process asks the user through the program, as on the native engine.

@@ -24,10 +24,6 @@ type Options struct {
 	// BuiltinTools are the CLI's own tools that the model gets, such as "Bash" and "Read"; "default"
 	// stands for all. Nil means none: the model has the program's tools, as on every engine.
 	BuiltinTools []string
-	// SettingSources are the CLI's settings that are read: "user", "project", "local". Nil means none.
-	SettingSources []string
-	// InheritMCPServers lets the CLI add the MCP servers of its own configuration files.
-	InheritMCPServers bool
 	// ExtraArgs are passed to the CLI as they are, last.
 	ExtraArgs []string
 	// Stderr gets each line that the CLI writes to its standard error. Nil means none; the end of it
@@ -173,7 +169,6 @@ func (o *Options) clone() Options {
 	c := *o
 	c.Launcher = slices.Clone(o.Launcher)
 	c.BuiltinTools = slices.Clone(o.BuiltinTools)
-	c.SettingSources = slices.Clone(o.SettingSources)
 	c.ExtraArgs = slices.Clone(o.ExtraArgs)
 	c.Agents = maps.Clone(o.Agents)
 	c.Skills = slices.Clone(o.Skills)
@@ -234,7 +229,7 @@ func (o *Options) check(run *agent.Options) error {
 	for _, list := range []struct {
 		field  string
 		values []string
-	}{{"BuiltinTools", o.BuiltinTools}, {"SettingSources", o.SettingSources}, {"Skills", o.Skills}, {"Betas", o.Betas}} {
+	}{{"BuiltinTools", o.BuiltinTools}, {"Skills", o.Skills}, {"Betas", o.Betas}} {
 		for _, v := range list.values {
 			if v == "" || strings.ContainsAny(v, ",\n") {
 				return &OptionError{list.field, fmt.Sprintf("has the entry %q", v), "set one name an entry"}

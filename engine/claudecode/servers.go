@@ -24,9 +24,12 @@ import (
 type servers struct {
 	s *session
 
+	configs map[string]mcphost.ServerConfig // those that the CLI is told of at the start, set before it
+	ownHost *mcphost.Host                   // connects what the CLI cannot; nil without such servers
+
 	mu       sync.Mutex // guards the rest
 	attached map[string]*attached
-	shared   map[string]bool // those of them that are the host's
+	hosts    map[string]*mcphost.Host // whose the servers in this process are, for those of a host
 }
 
 // An attached server lives in this process and is announced to the CLI.
@@ -36,7 +39,9 @@ type attached struct {
 	guest    *guest
 }
 
-func newServers(s *session) *servers { return &servers{s: s, attached: map[string]*attached{}} }
+func newServers(s *session) *servers {
+	return &servers{s: s, attached: map[string]*attached{}, hosts: map[string]*mcphost.Host{}}
+}
 
 // sdkServer is what the CLI is told about a server in this process.
 type sdkServer struct {
@@ -120,7 +125,7 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 			if own, ok := c.Provider.(*mcpserver.Server); ok {
 				o.Scheduling, o.Middleware = own.Dispatch() // a bridge's pair replaces the server's
 			}
-			g := &guest{Provider: c.Provider, name: name, s: v.s}
+			g := &guest{Provider: c.Provider, name: name, s: v.s, alwaysLoad: c.AlwaysLoad}
 			v.attached[name] = &attached{provider: c.Provider, guest: g, bridge: mcpbridge.New(g, o)}
 		}
 		// The bridge keeps the limit; the CLI's own must not come before it.
@@ -208,6 +213,9 @@ func (v *servers) close() {
 	for _, a := range v.attached {
 		_ = a.bridge.Close()
 	}
+	if v.ownHost != nil {
+		_ = v.ownHost.Close()
+	}
 }
 
 // MCPStatus asks the CLI.
@@ -256,8 +264,8 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 // ReconnectMCPServer has the CLI connect a server anew. For one in this
 // process, which the CLI refuses to reconnect, it is switched off and on.
 func (s *session) ReconnectMCPServer(ctx context.Context, name string) error {
-	if s.servers.isShared(name) {
-		return s.opts.Host.Reconnect(ctx, name)
+	if h := s.servers.hostOf(name); h != nil {
+		return h.Reconnect(ctx, name)
 	}
 	s.servers.mu.Lock()
 	ours := s.servers.attached[name] != nil
@@ -273,6 +281,11 @@ func (s *session) ReconnectMCPServer(ctx context.Context, name string) error {
 
 // SetMCPServerEnabled has the CLI switch a server off or on.
 func (s *session) SetMCPServerEnabled(ctx context.Context, name string, on bool) error {
+	if h := s.servers.hostOf(name); h != nil && h == s.servers.ownHost {
+		if err := h.SetEnabled(ctx, name, on); err != nil {
+			return err
+		}
+	}
 	return s.control(ctx, "mcp_toggle", struct {
 		Server  string `json:"serverName"`
 		Enabled bool   `json:"enabled"`
@@ -281,10 +294,9 @@ func (s *session) SetMCPServerEnabled(ctx context.Context, name string, on bool)
 
 // SetMCPServers replaces the servers that the session was opened with.
 func (s *session) SetMCPServers(ctx context.Context, configs map[string]mcphost.ServerConfig) (mcphost.SetResult, error) {
-	for name, config := range configs {
-		if fields := unsupportedServer(config); len(fields) > 0 {
-			return mcphost.SetResult{}, fmt.Errorf("claude-code: server %q: cannot honour %q", name, fields)
-		}
+	configs, err := s.servers.byHost(ctx, configs)
+	if err != nil {
+		return mcphost.SetResult{}, err
 	}
 	all, err := s.servers.external(configs)
 	if err != nil {
@@ -325,6 +337,7 @@ func (v *servers) drop(names []string, keep map[string]mcphost.ServerConfig) {
 		if a := v.attached[name]; a != nil && keep[name] == nil {
 			_ = a.bridge.Close()
 			delete(v.attached, name)
+			delete(v.hosts, name)
 		}
 	}
 }

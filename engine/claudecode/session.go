@@ -107,6 +107,10 @@ func (s *session) start(ctx context.Context, path string) error {
 	s.ch.handle, s.ch.message = s.serve, s.hear
 	s.servers = newServers(s)
 	s.hooks, s.rawHooks = map[string]hookFunc{}, map[string]rawHookFunc{}
+	var err error
+	if s.servers.configs, err = s.servers.byHost(ctx, s.opts.MCPServers); err != nil {
+		return err
+	}
 	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts))
 	proc, err := subproc.Start(ctx, subproc.Options{
 		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
@@ -121,6 +125,9 @@ func (s *session) start(ctx context.Context, path string) error {
 		s.ch.read(proc.Stdout, s.noise)
 		s.gone()
 	})
+	if err := s.servers.wait(ctx); err != nil {
+		return err
+	}
 	hello, err := s.hello()
 	if err != nil {
 		return err
@@ -152,11 +159,11 @@ func (s *session) hello() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	external, err := s.servers.external(s.opts.MCPServers)
+	external, err := s.servers.external(s.servers.configs)
 	if err != nil {
 		return nil, err
 	}
-	names, configs := s.servers.attach(s.servers.withShared(s.opts.MCPServers))
+	names, configs := s.servers.attach(s.servers.withShared(s.servers.configs))
 	return struct {
 		Hooks        map[string][]hookMatcher   `json:"hooks,omitempty"`
 		SDKServers   []string                   `json:"sdkMcpServers,omitempty"`

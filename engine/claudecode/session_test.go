@@ -116,7 +116,7 @@ func TestArgs(t *testing.T) {
 		{"thinking budget", Options{}, agent.Options{Thinking: &agent.Thinking{Type: "enabled", BudgetTokens: 2048}}, []string{"--max-thinking-tokens=2048"}},
 		{"thinking", Options{}, agent.Options{Thinking: &agent.Thinking{Type: "adaptive", Display: "omitted"}}, []string{"--thinking=adaptive", "--thinking-display=omitted"}},
 		{"output", Options{}, agent.Options{OutputSchema: json.RawMessage(`{"type":"object"}`), IncludePartialMessages: true}, []string{`--json-schema={"type":"object"}`, "--include-partial-messages"}},
-		{"own tools", Options{BuiltinTools: []string{"Read", "Bash"}, SettingSources: []string{"user", "project"}, ExtraArgs: []string{"--debug"}}, agent.Options{}, []string{"--tools=Read,Bash", "--setting-sources=user,project", "--debug"}},
+		{"own tools", Options{BuiltinTools: []string{"Read", "Bash"}, ExtraArgs: []string{"--debug"}}, agent.Options{SettingSources: []agent.SettingSource{"user", "project"}}, []string{"--tools=Read,Bash", "--setting-sources=user,project", "--debug"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -212,23 +212,6 @@ func TestPendingRequestsEndWithTheCLI(t *testing.T) {
 	var pe *ProcessError
 	if !errors.As(err, &pe) || !strings.Contains(pe.Stderr, "gone at mcp_status") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestUnsupportedOptionsAreNamed(t *testing.T) {
-	e, o := fake("polite")
-	o.Stderr = func(string, string) {}
-	o.MaxToolConcurrency = 3
-	o.MCPServers = map[string]mcphost.ServerConfig{"a": mcphost.Stdio{Command: "x", Dir: "sub", CleanEnv: true}}
-	_, err := agent.Open(t.Context(), e, o)
-	var ue *agent.UnsupportedError
-	if !errors.As(err, &ue) {
-		t.Fatalf("got %v", err)
-	}
-	for _, want := range []string{"Stderr", "MaxToolConcurrency", `MCPServers["a"].Dir`, `MCPServers["a"].CleanEnv`} {
-		if !strings.Contains(ue.Error(), want) {
-			t.Errorf("%q is not named in %v", want, ue)
-		}
 	}
 }
 

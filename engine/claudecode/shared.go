@@ -27,45 +27,23 @@ func (v *servers) withShared(own map[string]mcphost.ServerConfig) map[string]mcp
 	if all == nil {
 		all = map[string]mcphost.ServerConfig{}
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.shared = map[string]bool{}
 	for _, st := range h.Status() {
-		if all[st.Name] != nil {
-			continue
+		if all[st.Name] == nil {
+			all[st.Name] = v.guestOf(h, st.Name)
 		}
-		p, ok := mcpserver.Provider(nil), false
-		if a := v.attached[st.Name]; a != nil {
-			p, ok = a.provider.(*hostServer)
-		}
-		if !ok {
-			p = &hostServer{host: h, name: st.Name, s: v.s}
-		}
-		v.shared[st.Name] = true
-		// The host keeps the limits.
-		all[st.Name] = mcphost.InProcessServer{Provider: p, Common: mcphost.Common{CallTimeout: mcphost.NoTimeout}}
 	}
 	return all
 }
 
-// isShared reports whether a server is the host's.
-func (v *servers) isShared(name string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.shared[name]
-}
-
-// truth replaces what the CLI says of the host's servers, which it takes for connected, by what
+// truth replaces what the CLI says of a host's servers, which it takes for connected, by what
 // the host knows.
 func (v *servers) truth(rows []agent.MCPServer) {
-	if v.s.opts.Host == nil {
-		return
-	}
 	for i := range rows {
-		if rows[i].Status != string(mcphost.StatusConnected) || !v.isShared(rows[i].Name) {
+		h := v.hostOf(rows[i].Name)
+		if h == nil || rows[i].Status != string(mcphost.StatusConnected) {
 			continue
 		}
-		if st, ok := v.s.opts.Host.ServerStatus(rows[i].Name); ok {
+		if st, ok := h.ServerStatus(rows[i].Name); ok {
 			rows[i].Status = string(st.Status)
 		}
 	}
@@ -73,10 +51,11 @@ func (v *servers) truth(rows []agent.MCPServer) {
 
 // sharedStatus is the host's status of a server that the CLI takes for connected.
 func (v *servers) sharedStatus(st mcphost.ServerStatus) mcphost.ServerStatus {
-	if v.s.opts.Host == nil || st.Status != mcphost.StatusConnected || !v.isShared(st.Name) {
+	h := v.hostOf(st.Name)
+	if h == nil || st.Status != mcphost.StatusConnected {
 		return st
 	}
-	if real, ok := v.s.opts.Host.ServerStatus(st.Name); ok {
+	if real, ok := h.ServerStatus(st.Name); ok {
 		return real
 	}
 	return st
@@ -176,9 +155,13 @@ func (hs *hostSession) ListTools(context.Context) ([]*mcp.Tool, error) {
 		if mended {
 			hs.s.opts.Logger.Debug("claude-code: a tool's schema was mended for the CLI", "server", hs.name, "tool", t.Name)
 		}
+		meta := t.Meta
+		if t.AlwaysLoad {
+			meta = alwaysLoaded(meta)
+		}
 		all = append(all, &mcp.Tool{
 			Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema,
-			Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
+			Annotations: t.Annotations, Icons: t.Icons, Meta: meta,
 		})
 	}
 	return all, nil

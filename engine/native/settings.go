@@ -21,11 +21,12 @@ type files struct {
 // readFiles reads the configuration files that the options name. What is faulty in them is a problem;
 // only a file that the program itself names has to be there.
 func readFiles(o *agent.Options) (*files, error) {
-	var scopes []mcpconfig.Scope // nil means all
-	if o.SettingSources != nil {
-		scopes = []mcpconfig.Scope{}
+	sources := o.SettingSources
+	if sources == nil {
+		sources = []agent.SettingSource{agent.SourceProject}
 	}
-	for _, source := range o.SettingSources {
+	scopes := []mcpconfig.Scope{} // nil would mean all
+	for _, source := range sources {
 		scopes = append(scopes, mcpconfig.Scope(source))
 	}
 	f := &files{}
@@ -37,7 +38,7 @@ func readFiles(o *agent.Options) (*files, error) {
 			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or JSON"}
 		}
 	}
-	if o.StrictMCPConfig || scopes != nil && len(scopes) == 0 {
+	if o.StrictMCPConfig || len(scopes) == 0 {
 		return f, nil
 	}
 	env := environ(maps.Clone(f.settings.Env))

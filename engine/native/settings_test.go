@@ -59,9 +59,12 @@ func initOf(t *testing.T, o *agent.Options) *agent.SystemInit {
 	return last[*agent.SystemInit](msgs)
 }
 
-// D07 D08: by default the servers of the project's .mcp.json are there, and without the source they are not.
+// D07 D08: by default the servers of the project's .mcp.json are there, and without the source they
+// are not; what the account has leaks into no run that does not ask for it (pain 40).
 func TestProjectServers(t *testing.T) {
-	dir := project(t, map[string]string{".mcp.json": `{"mcpServers": {"files": {"type": "http", "url": "` + served(t) + `"}}}`})
+	url := served(t)
+	dir := project(t, map[string]string{".mcp.json": `{"mcpServers": {"files": {"type": "http", "url": "` + url + `"}}}`})
+	t.Setenv("HOME", project(t, map[string]string{".claude.json": `{"mcpServers": {"mine": {"type": "http", "url": "` + url + `"}}}`}))
 	for _, tt := range []struct {
 		name    string
 		sources []agent.SettingSource
@@ -70,7 +73,8 @@ func TestProjectServers(t *testing.T) {
 	}{
 		{"default", nil, false, []string{"files"}},
 		{"project", []agent.SettingSource{agent.SourceProject}, false, []string{"files"}},
-		{"without project", []agent.SettingSource{agent.SourceUser, agent.SourceLocal}, false, nil},
+		{"without project", []agent.SettingSource{agent.SourceUser, agent.SourceLocal}, false, []string{"mine"}},
+		{"all", []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}, false, []string{"files", "mine"}},
 		{"none", []agent.SettingSource{}, false, nil},
 		{"strict", nil, true, nil},
 	} {
@@ -78,14 +82,14 @@ func TestProjectServers(t *testing.T) {
 		var names []string
 		for _, s := range init.MCPServers {
 			names = append(names, s.Name)
-			if s.Status != "connected" || s.Source != "project" {
+			if want := map[string]string{"files": "project", "mine": "user"}[s.Name]; s.Status != "connected" || s.Source != want {
 				t.Errorf("%s: server %+v", tt.name, s)
 			}
 		}
 		if diff := cmp.Diff(tt.want, names); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
-		if got := slices.Contains(init.Tools, "mcp__files__x"); got != (tt.want != nil) {
+		if got := slices.Contains(init.Tools, "mcp__files__x"); got != slices.Contains(tt.want, "files") {
 			t.Errorf("%s: tools %q", tt.name, init.Tools)
 		}
 	}
@@ -127,7 +131,7 @@ func TestFaultySettings(t *testing.T) {
 		".claude/settings.json": `{"permissions": `,
 	})
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
-	o.AllowedTools, o.Dir = nil, dir
+	o.AllowedTools, o.Dir, o.SettingSources = nil, dir, []agent.SettingSource{agent.SourceProject, agent.SourceLocal}
 	_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
 	if got := results(msgs); got[0].IsError {
 		t.Errorf("the good rule does not hold: %+v", got[0])
