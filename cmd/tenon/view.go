@@ -105,6 +105,8 @@ func (v *view) user(m *agent.User) {
 		v.progress.toolEnded(res.ToolUseID)
 		text := clipText(res.Content.Text(), 400)
 		if res.IsError {
+			// The tags are for the model.
+			text = strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 			v.failed = append(v.failed, failedCall{res.ToolUseID, name + ": " + text})
 		} else {
 			v.note("%s returned %s", name, text)
