@@ -67,9 +67,22 @@ func memberValue(rest []byte) (string, bool) {
 	if end < 0 {
 		return "", false
 	}
+	if name := rest[1 : end-1]; len(name) > 0 && plain(name) {
+		return string(name), true
+	}
 	var value string
 	if err := json.Unmarshal(rest[:end], &value); err != nil || value == "" {
 		return "", false
 	}
 	return value, true
+}
+
+// plain reports whether a string's text means itself: no escapes, and nothing that JSON forbids.
+func plain(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c >= 0x7f || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
