@@ -11,7 +11,8 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// A server in this process is connected when the CLI has been told of it, before there is any input. // D56
+// Trap 3.4.14: the CLI shakes hands while our own initialize still waits for its answer; who answers
+// only afterwards waits for ever. A server in this process is connected when the CLI has been told of it, before there is any input. // D56
 func TestServerIsConnectedBeforeAnyInput(t *testing.T) {
 	e, o := fake("polite")
 	p := &listedProvider{echo(t), make(chan struct{}, 10)}

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -48,8 +49,12 @@ func find(given string, env []string) (string, error) {
 	}
 	searched := []string{"claude on the PATH"}
 	for _, place := range places(env) {
-		if info, err := os.Stat(place); err == nil && !info.IsDir() {
-			return place, nil
+		found, err := subproc.LookPath(place, "", env)
+		if err == nil {
+			return found, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			place += " (" + reason(err) + ")"
 		}
 		searched = append(searched, place)
 	}
@@ -60,14 +65,24 @@ func find(given string, env []string) (string, error) {
 	return "", &NotFoundError{Searched: searched, Err: err}
 }
 
+// reason is what is wrong with a file that is there.
+func reason(err error) string {
+	var le *subproc.LookupError
+	if errors.As(err, &le) {
+		err = le.Err
+	}
+	return err.Error()
+}
+
+// places are where installers put the CLI, in the order of the search.
 func places(env []string) []string {
-	exe := "claude"
+	exe, homeVar := "claude", "HOME"
 	if runtime.GOOS == "windows" {
-		exe = "claude.exe"
+		exe, homeVar = "claude.exe", "USERPROFILE"
 	}
 	var all []string
 	for _, kv := range env {
-		home, ok := strings.CutPrefix(kv, "HOME=")
+		home, ok := strings.CutPrefix(kv, homeVar+"=")
 		if !ok || home == "" {
 			continue
 		}
