@@ -117,15 +117,15 @@ func cut(s string, limit int) string {
 
 // howTo is the answer to a prompt without calls.
 func (p *plan) howTo() string {
-	example := `@mcp__server__tool {"argument": "value"}`
-	if names := p.r.ToolNames(); len(names) > 0 {
-		example = "@" + names[0] + ` {"argument": "value"}`
+	example := "mcp__server__tool"
+	if names := p.callable(); len(names) > 0 {
+		example = names[0]
 	}
 	return offlineHead + `this is the offline model, which only makes the tool calls that a prompt spells out, and there are none in this one.
 
 Write each call as the tool's name with an @ in front and a JSON object of its arguments behind:
 
-  ` + example + `
+  @` + example + ` {"argument": "value"}
 
 Calls on one line go out together; each line is a turn of its own. In later lines, "{{1}}" stands for the text of the first call's result, and "{{1.name}}" for a value in it when it is JSON.
 
@@ -134,9 +134,23 @@ Calls on one line go out together; each line is a turn of its own. In later line
 
 // toolList names the tools that can be called.
 func (p *plan) toolList() string {
-	names := p.r.ToolNames()
+	names := p.callable()
 	if len(names) == 0 {
 		return "There are no tools."
 	}
 	return "Tools: " + strings.Join(firstOfMany(names, maxOfflineTools), ", ") + "."
+}
+
+// callable are the names of the tools, those of servers first, also of those whose definitions are withheld.
+func (p *plan) callable() []string {
+	var servers, others []string
+	for _, name := range p.r.knownNames() {
+		switch {
+		case strings.HasPrefix(name, "mcp__"):
+			servers = append(servers, name)
+		case name != "DeferredToolPlaceholder": // the native engine's, which cannot be called
+			others = append(others, name)
+		}
+	}
+	return append(servers, others...)
 }

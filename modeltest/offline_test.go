@@ -175,6 +175,11 @@ func TestOfflineExplainsItself(t *testing.T) {
 			t.Errorf("no %q in: %s", want, got)
 		}
 	}
+	withheld := set(messages(user(`{"type":"text","text":"<system-reminder>mcp__far__away</system-reminder>"}`, `{"type":"text","text":"Hi"}`)),
+		"tools", "["+tool("ToolSearch")+`,{"name":"DeferredToolPlaceholder","defer_loading":true,"input_schema":{"type":"object"}}]`)
+	if got := planTurn(t, withheld); !strings.Contains(got, `@mcp__far__away {`) || !strings.Contains(got, "Tools: mcp__far__away, ToolSearch.") {
+		t.Errorf("of withheld tools: %s", got)
+	}
 	c = newChat(t)
 	c.set("tools", "[]")
 	if got := c.ask("Hi"); !strings.HasSuffix(got, "There are no tools.") {
