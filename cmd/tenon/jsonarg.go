@@ -48,13 +48,21 @@ func checkObject(data []byte) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return errors.New("it is a " + kind.Value)
+		return errors.New("it is " + withArticle(kind.Value))
 	case err != nil:
 		return err
 	case object == nil:
 		return errors.New("it is null")
 	}
 	return nil
+}
+
+// withArticle is a JSON kind in a sentence: an array, a number.
+func withArticle(kind string) string {
+	if kind == "array" || kind == "object" {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // path makes name relative to the directory that the command runs in.

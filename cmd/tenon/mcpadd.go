@@ -94,7 +94,9 @@ func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
+	switch scheme, _, found := strings.Cut(words[0], "://"); {
+	case !isURL && found && !strings.ContainsAny(scheme, "/$"):
+		return nil, usagef("%q is no URL that begins with http:// or https://, and no program", words[0])
 	case !isURL && (a.transport == "" || a.transport == "stdio"):
 		if len(headers) > 0 {
 			return nil, usagef("--header is for a URL, and %q is none; leave it out", words[0])

@@ -117,7 +117,7 @@ func TestUsageErrors(t *testing.T) {
 		{"unknown server", []string{"mcp", "tools", "fils", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `no server "fils"; did you mean "files"?`},
 		{"unlike any server", []string{"mcp", "tools", "zzz", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"},"calc":{"command":"x"}}}`}, `no server "zzz"; there is calc or files`},
 		{"bad JSON", []string{"mcp", "call", "files", "read", "{", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `the arguments are not a JSON object: unexpected end of JSON input; write for instance '{"path": "notes.txt"}'`},
-		{"JSON that is no object", []string{"mcp", "call", "files", "read", "[1]", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `the arguments are not a JSON object: it is a array; write for instance '{"path": "notes.txt"}'`},
+		{"JSON that is no object", []string{"mcp", "call", "files", "read", "[1]", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `the arguments are not a JSON object: it is an array; write for instance '{"path": "notes.txt"}'`},
 		{"no such file", []string{"mcp", "call", "files", "read", "@nope.json", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `reading the arguments from nope.json: no such file or directory`},
 		{"an argument of a command of cobra's", []string{"completion", "bash", "extra"}, `unknown command "extra" for "tenon completion bash"; try 'tenon --help'`},
 		{"two ways at once", []string{"mcp", "status", "--watch", "--json"}, `--watch prints lines as they come; leave --json out`},

@@ -107,11 +107,23 @@ func (s *streamInput) user(ctx context.Context, in inputLine) {
 	var m struct {
 		Content agent.Content `json:"content"` // blocks, or a string
 	}
-	if err := json.Unmarshal(in.Message, &m); err != nil {
+	err := json.Unmarshal(in.Message, &m)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case len(in.Message) == 0:
+		s.complain(`this message cannot be read and is left out: it has no "message"`)
+		return
+	case errors.As(err, &kind) && kind.Field == "":
+		s.complain(`this message cannot be read and is left out: "message" is %s, want an object`, withArticle(kind.Value))
+		return
+	case errors.As(err, &kind):
+		s.complain(`this message cannot be read and is left out: "content" is %s, want a string or a list of blocks`, withArticle(kind.Value))
+		return
+	case err != nil:
 		s.complain("this message cannot be read and is left out: %v", err)
 		return
 	}
-	err := s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
+	err = s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
 	if err != nil && !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil {
 		s.complain("this message is left out: %v", err)
 	}
