@@ -27,8 +27,9 @@ const DefaultMaxToolConcurrency = 32
 type Options struct {
 	// Model is the model's ID. Empty means the engine's default.
 	Model string
-	// FallbackModel takes over for the rest of a session when Model is overloaded. It must differ
-	// from Model. Empty means none.
+	// FallbackModel takes over for the rest of a turn when Model is overloaded or not found; the
+	// next turn tries Model again. It may be a list, separated by commas, of models to try in this
+	// order. It must not hold Model. Empty means none.
 	FallbackModel string
 	// SystemPrompt is the system prompt. Empty means none on the native engine.
 	SystemPrompt string
@@ -223,8 +224,8 @@ func (o *Options) check() error {
 	if o.MaxBudgetUSD < 0 || math.IsNaN(o.MaxBudgetUSD) || math.IsInf(o.MaxBudgetUSD, 0) {
 		return &OptionError{"MaxBudgetUSD", fmt.Sprintf("is %v", o.MaxBudgetUSD), "set a positive amount, or 0 for no limit"}
 	}
-	if o.FallbackModel != "" && o.FallbackModel == o.Model {
-		return &OptionError{"FallbackModel", fmt.Sprintf("is %q like Model", o.FallbackModel), "name another model, or none"}
+	if o.Model != "" && slices.Contains(strings.Split(strings.ReplaceAll(o.FallbackModel, " ", ""), ","), o.Model) {
+		return &OptionError{"FallbackModel", fmt.Sprintf("has %q, which is Model", o.Model), "name another model, or none"}
 	}
 	if err := o.checkTools(); err != nil {
 		return err

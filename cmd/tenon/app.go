@@ -78,8 +78,8 @@ func run(ctx context.Context, args []string, p *process) int {
 	own := *p
 	own.out = &answerWriter{w: p.out, cancel: cancel}
 	own.err = &lockedWriter{w: p.err}
-	root := newRootCommand(&own)              //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
-	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
+	root := newRootCommand(&own)                                        //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
+	root.SetArgs(append([]string{}, spreadValues(root, &own, args)...)) // nil would mean those of the process
 	root.SetIn(own.in)
 	root.SetOut(own.out)
 	root.SetErr(own.err)

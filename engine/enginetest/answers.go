@@ -222,7 +222,7 @@ func cancelledWhileTheModelSpeaks(e *env) {
 
 func breakWhileTheModelSpeaks(e *env) {
 	turn, reached, gone := held()
-	for m, err := range agent.Query(e.Context(), e.script(turn), "x", nil) {
+	for m, err := range agent.Query(e.Context(), e.script(turn), "x", alone(nil)) {
 		if err != nil {
 			e.Fatalf("%v", err)
 		}
@@ -252,7 +252,7 @@ func queriesDoNotMix(e *env) {
 		go func() {
 			name := "run-" + string(rune('a'+i))
 			got := ""
-			for m, err := range agent.Query(e.Context(), engine, name, o) {
+			for m, err := range agent.Query(e.Context(), engine, name, alone(o)) {
 				if r, ok := m.(*agent.Result); ok {
 					got = r.Result
 				}

@@ -109,7 +109,7 @@ func (e *env) ask(engine agent.Engine, prompt string, o *agent.Options) *transcr
 func (e *env) askContext(ctx context.Context, engine agent.Engine, prompt string, o *agent.Options) *transcript {
 	e.Helper()
 	tr := &transcript{}
-	for m, err := range agent.Query(ctx, engine, prompt, o) {
+	for m, err := range agent.Query(ctx, engine, prompt, alone(o)) {
 		if tr.err != nil {
 			e.Fatalf("a value after the error %v: %v, %v", tr.err, m, err)
 		}
@@ -119,6 +119,18 @@ func (e *env) askContext(ctx context.Context, engine agent.Engine, prompt string
 		tr.err = err
 	}
 	return tr
+}
+
+// alone are options that read nothing of the machine, unless they say what.
+func alone(o *agent.Options) *agent.Options {
+	var own agent.Options
+	if o != nil {
+		own = *o
+	}
+	if own.SettingSources == nil {
+		own.SettingSources = []agent.SettingSource{}
+	}
+	return &own
 }
 
 // answered is ask for a run that must succeed. It returns the answer as well.
@@ -266,7 +278,7 @@ func callX(id, input string) modeltest.Part { return modeltest.ToolUseID(id, too
 // open starts a conversation that ends with the test.
 func (e *env) open(engine agent.Engine, o *agent.Options) *agent.Client {
 	e.Helper()
-	c, err := agent.Open(e.Context(), engine, o)
+	c, err := agent.Open(e.Context(), engine, alone(o))
 	if err != nil {
 		e.Fatal(err)
 	}

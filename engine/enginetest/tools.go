@@ -384,7 +384,7 @@ func cancelReachesTheTool(e *env) {
 func breakReachesTheTool(e *env) {
 	h, running, ended := blocking()
 	o := e.toolbox(nil, h)
-	for m, err := range agent.Query(e.Context(), e.script(callX("toolu_1", `{}`)), "x", o) {
+	for m, err := range agent.Query(e.Context(), e.script(callX("toolu_1", `{}`)), "x", alone(o)) {
 		if err != nil {
 			e.Fatal(err)
 		}

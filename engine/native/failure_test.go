@@ -212,11 +212,58 @@ func TestFallbackModel(t *testing.T) {
 		for _, r := range model.Requests() {
 			models = append(models, r.Model)
 		}
-		want := []string{"claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"}
+		want := []string{
+			"claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-5-5",
+			"claude-opus-5-5", // the next turn tries it again
+		}
 		if diff := cmp.Diff(want, models); diff != "" {
 			t.Error(diff)
 		}
 	})
+}
+
+// The models of a list take over one after the other, and a model that the program sets is tried itself.
+func TestFallbackModels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := modeltest.Overloaded()
+		model := modeltest.New(t, o, o, o, o, o, o, modeltest.ToolUse("mcp__t__no", nil), modeltest.Text("one"), o, o, o, modeltest.Text("two"))
+		c, err := agent.Open(t.Context(), testEngine(model), &agent.Options{Model: "claude-opus-5-5", FallbackModel: "claude-sonnet-5-5, ,claude-haiku-4-5,"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if r, _ := say(t, c, "x"); r.Result != "one" {
+			t.Errorf("got %+v", r)
+		}
+		if err := c.SetModel(t.Context(), "claude-haiku-4-5"); err != nil {
+			t.Fatal(err)
+		}
+		if r, _ := say(t, c, "x"); r.Result != "two" {
+			t.Errorf("got %+v", r)
+		}
+		var models []string
+		for _, r := range model.Requests() {
+			models = append(models, r.Model)
+		}
+		opus, sonnet, haiku := "claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-4-5"
+		want := []string{opus, opus, opus, sonnet, sonnet, sonnet, haiku, haiku, haiku, haiku, haiku, sonnet}
+		if diff := cmp.Diff(want, models); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A model that there is not is no reason to fail while another one is named.
+func TestFallbackFromAModelThatIsNotFound(t *testing.T) {
+	gone := modeltest.Fail(404, "not_found_error", "model: claude-nine")
+	model := modeltest.New(t, gone, modeltest.Text("here"))
+	msgs, err := collect(t, t.Context(), testEngine(model), "x", &agent.Options{Model: "claude-nine", FallbackModel: "claude-sonnet-5-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := last[*agent.Result](msgs); r.Result != "here" || r.IsError {
+		t.Errorf("got %+v", r)
+	}
 }
 
 // say sends a text and returns the turn's result and messages.

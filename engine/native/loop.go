@@ -131,6 +131,7 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	defer t.cancel(nil)
 	s.setInterrupt(t.cancel)
 	defer s.setInterrupt(nil)
+	s.preferModel()
 	s.refreshTable()
 	s.emit(s.initMessage())
 	t.start, t.told = s.history.mark(), s.finder.told

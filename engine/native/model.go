@@ -3,6 +3,8 @@ package native
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -60,7 +62,7 @@ func (t *turn) request() (*response, *failure) {
 		} else {
 			overloads = 0
 		}
-		if overloads >= overloadsToFallback && s.fallBack() {
+		if overloads >= overloadsToFallback && s.fallBack("is overloaded") || f.status == http.StatusNotFound && s.fallBack("was not found") {
 			overloads, attempt = 0, 0
 			continue
 		}
@@ -133,23 +135,58 @@ func (t *turn) quarantine(f *failure) bool {
 func (s *session) chooseModel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.model = s.wantModel
+	s.model = s.inForce()
 }
 
-// fallBack switches to the fallback model for the rest of the session, if there is one.
-func (s *session) fallBack() bool {
-	to := s.opts.FallbackModel
-	if to == "" || s.model == to {
-		return false
+// inForce is the model of the next request. Called with mu held.
+func (s *session) inForce() string {
+	if s.fallback > 0 {
+		return s.fallbacks[s.fallback-1]
 	}
+	return s.wantModel
+}
+
+// fallbackModels are the models of a list that is separated by commas.
+func fallbackModels(list string) []string {
+	var models []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			models = append(models, modelOf(name))
+		}
+	}
+	return models
+}
+
+// fallBack switches to the next fallback model for the rest of the turn, if there is one.
+func (s *session) fallBack(why string) bool {
 	from := s.model
-	s.mu.Lock()
-	if s.wantModel == from { // else the program has chosen another one meanwhile
-		s.wantModel = to
+	to, ok := s.nextModel(from)
+	if ok {
+		s.warn("model_fallback", "Switched to %s for this turn because %s %s.", to, from, why)
 	}
-	s.mu.Unlock()
-	s.warn("model_fallback", "Switched to %s because %s is overloaded.", to, from)
-	return true
+	return ok
+}
+
+func (s *session) nextModel(from string) (to string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to = s.inForce(); to != from {
+		return to, true // the program has chosen another one meanwhile
+	}
+	for s.fallback < len(s.fallbacks) {
+		s.fallback++
+		if to = s.inForce(); to != from {
+			return to, true
+		}
+	}
+	return "", false
+}
+
+// preferModel goes back from a fallback model to the one that was asked for.
+func (s *session) preferModel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fallback = 0
 }
 
 // request is what the next request has beside the conversation.

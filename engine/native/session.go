@@ -44,7 +44,8 @@ type session struct {
 	shared *mcphost.Host // the caller's; nil if there is none
 	output *structured   // nil for free text
 	// settings are what the settings files say; what of it is an option is in opts.
-	settings *mcpconfig.Settings
+	settings  *mcpconfig.Settings
+	fallbacks []string // the models of Options.FallbackModel
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -79,7 +80,8 @@ type session struct {
 	own       *mcphost.Host
 	policy    *permission.Policy
 	context   *contextState
-	wantModel string // the model of the next request
+	wantModel string // the model that was asked for; it answers unless it is overloaded
+	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
 	inbox     []*agent.Input
 	ended     bool // no input follows
 	interrupt context.CancelCauseFunc
@@ -114,8 +116,8 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	if s.api, err = e.connect(s.env); err != nil {
 		return nil, err
 	}
-	s.wantModel = s.resolveModel(o.Model)
-	if err := s.checkBudget(s.wantModel, o.FallbackModel); err != nil {
+	s.wantModel, s.fallbacks = s.resolveModel(o.Model), fallbackModels(o.FallbackModel)
+	if err := s.checkBudget(append(s.fallbacks, s.wantModel)...); err != nil {
 		return nil, err
 	}
 	if s.output, err = newStructured(o.OutputSchema, s.env); err != nil {
@@ -336,7 +338,7 @@ func (s *session) SetModel(ctx context.Context, model string) error {
 	if s.life.Err() != nil {
 		return agent.ErrClosed
 	}
-	s.wantModel = model
+	s.wantModel, s.fallback = model, 0
 	return ctx.Err()
 }
 
@@ -359,7 +361,7 @@ func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) e
 func (s *session) wantedModel() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wantModel
+	return s.inForce()
 }
 
 // permissions is the policy in force.
