@@ -83,6 +83,9 @@ func options() *agent.Options {
 	mcpserver.MustAddTool(clock, &mcpserver.Tool{Name: "now", Description: "Tell the time", ReadOnly: true},
 		func(context.Context, struct{}) (string, error) { return time.Now().UTC().Format(time.RFC3339), nil })
 	return &agent.Options{
+		// A service reads nothing of the machine that it runs on: by default the project's files (.mcp.json and
+		// .claude/settings.json of the working directory) would count for everybody who chats.
+		SettingSources:         []agent.SettingSource{},
 		SystemPrompt:           "You are a friendly assistant. Answer in one paragraph.",
 		MCPServers:             map[string]mcphost.ServerConfig{"clock": mcphost.InProcess(clock)},
 		AllowedTools:           []string{"mcp__clock__now"},

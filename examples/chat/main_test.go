@@ -137,7 +137,7 @@ func TestIdleConversationsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := modeltest.New(t, modeltest.Text("hello"))
 		engine := native.New(&native.Options{APIKey: "test", HTTPClient: model.Client()})
-		chats := newConversations(engine, &agent.Options{}, time.Minute, 10)
+		chats := newConversations(engine, &agent.Options{SettingSources: []agent.SettingSource{}}, time.Minute, 10)
 		defer chats.Close()
 		c, err := chats.take(t.Context(), "ada")
 		if err != nil {

@@ -35,6 +35,7 @@ func TestHello(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Dir = t.TempDir() // no configuration files
 	cmd.Env = append(os.Environ(), "HELLO=1", "ANTHROPIC_API_KEY=test-key", "ANTHROPIC_AUTH_TOKEN=", "ANTHROPIC_BASE_URL="+server.URL)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

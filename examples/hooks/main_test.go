@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestHooks(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Chdir(t.TempDir()) // no configuration files
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)

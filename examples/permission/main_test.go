@@ -28,6 +28,7 @@ func TestPermission(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("ANTHROPIC_API_KEY", "")
+			t.Chdir(t.TempDir()) // no configuration files
 			var out strings.Builder
 			if err := run(t.Context(), strings.NewReader(test.answers), &out); err != nil {
 				t.Fatal(err)
@@ -50,6 +51,7 @@ func TestPermission(t *testing.T) {
 // To quit ends the turn with an error result.
 func TestQuit(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Chdir(t.TempDir()) // no configuration files
 	var out strings.Builder
 	err := run(t.Context(), strings.NewReader("q\n"), &out)
 	if result := (*agent.ResultError)(nil); !errors.As(err, &result) {

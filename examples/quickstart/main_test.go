@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 func quickstart(t *testing.T, env ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Dir = t.TempDir() // no configuration files
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "ANTHROPIC_") {
 			cmd.Env = append(cmd.Env, kv)

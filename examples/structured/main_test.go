@@ -18,6 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStructured(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Chdir(t.TempDir()) // no configuration files
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -38,7 +39,7 @@ func TestNoAnswerMatches(t *testing.T) {
 		return modeltest.ToolUse("StructuredOutput", json.RawMessage(`{"sku": "AB-00017", "quantity": 0}`))
 	})
 	engine := native.New(&native.Options{APIKey: "test", HTTPClient: modeltest.New(t, never).Client()})
-	_, err := ask[order](t.Context(), engine, "order", &agent.Options{OutputSchema: orderSchema}, io.Discard)
+	_, err := ask[order](t.Context(), engine, "order", &agent.Options{OutputSchema: orderSchema, SettingSources: []agent.SettingSource{}}, io.Discard)
 	var result *agent.ResultError
 	if !errors.As(err, &result) || result.Result.Subtype != agent.SubtypeErrorStructuredOutput {
 		t.Errorf("got %v, want %s", err, agent.SubtypeErrorStructuredOutput)

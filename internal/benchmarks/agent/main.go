@@ -34,8 +34,9 @@ func main() {
 func run(ctx context.Context, queries, hold int, delay time.Duration) error {
 	engine := native.New(nil)
 	opts := &agent.Options{
-		MCPServers:   map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(delay))},
-		AllowedTools: []string{"mcp__bench__*"},
+		SettingSources: []agent.SettingSource{}, // nothing of the machine
+		MCPServers:     map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(delay))},
+		AllowedTools:   []string{"mcp__bench__*"},
 	}
 	var before uint64
 	if hold > 0 { // one conversation beforehand, so that what is made once is not counted

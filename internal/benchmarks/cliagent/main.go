@@ -33,9 +33,10 @@ func run(ctx context.Context, claude string, warm int) error {
 	// As lean as it can be: no transcript. The rest is so by itself.
 	engine := claudecode.New(&claudecode.Options{Path: claude, NoPersistence: true})
 	opts := &agent.Options{
-		MCPServers:   map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(0))},
-		AllowedTools: []string{"mcp__bench__*"},
-		Env:          map[string]string{"ENABLE_TOOL_SEARCH": "false"}, // else its tools have to be searched for
+		SettingSources: []agent.SettingSource{}, // nothing of the machine
+		MCPServers:     map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(0))},
+		AllowedTools:   []string{"mcp__bench__*"},
+		Env:            map[string]string{"ENABLE_TOOL_SEARCH": "false"}, // else its tools have to be searched for
 	}
 	if warm > 0 {
 		return compare(ctx, engine, opts, warm)
