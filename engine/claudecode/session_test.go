@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,9 +94,25 @@ func TestSecretsAreNotInTheArguments(t *testing.T) {
 			t.Errorf("%q is in the arguments", secret)
 		}
 	}
-	for _, want := range []string{"--strict-mcp-config", "--setting-sources="} {
-		if !strings.Contains(line, want) {
-			t.Errorf("%q is missing: the run is not isolated", want)
+}
+
+// Nothing of the account gets into a run that does not ask for it, and nothing of the machine into
+// one that wants none.
+func TestSourcesOfConfiguration(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		o      agent.Options
+		source string
+		strict bool
+	}{
+		{"default", agent.Options{}, "--setting-sources=project", false},
+		{"none", agent.Options{SettingSources: []agent.SettingSource{}}, "--setting-sources=", true},
+		{"settings without servers", agent.Options{StrictMCPConfig: true}, "--setting-sources=project", true},
+		{"all", agent.Options{SettingSources: []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}}, "--setting-sources=user,project,local", false},
+	} {
+		line := args(&Options{}, &tt.o)
+		if !slices.Contains(line, tt.source) || slices.Contains(line, "--strict-mcp-config") != tt.strict {
+			t.Errorf("%s: got %q, want %q and strict %v", tt.name, line, tt.source, tt.strict)
 		}
 	}
 }
