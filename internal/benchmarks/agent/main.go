@@ -37,6 +37,7 @@ func run(ctx context.Context, queries, hold int, delay time.Duration) error {
 		SettingSources: []agent.SettingSource{}, // nothing of the machine
 		MCPServers:     map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(delay))},
 		AllowedTools:   []string{"mcp__bench__*"},
+		ToolSearch:     agent.ToolSearchOff, // the script does not search
 	}
 	var before uint64
 	if hold > 0 { // one conversation beforehand, so that what is made once is not counted
