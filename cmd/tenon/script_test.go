@@ -53,12 +53,7 @@ func TestClaudeScripts(t *testing.T) {
 			return err
 		}
 		l := peers.NewLoopback(t)
-		lis := l.Listen(t)
-		server := &http.Server{Handler: modeltest.NewModel(&modeltest.Options{Script: scriptedModel})}
-		done := make(chan struct{})
-		go func() { defer close(done); _ = server.Serve(lis) }()
-		env.Defer(func() { _ = server.Close(); <-done })
-		for name, value := range peers.ClaudeEnv(t, "http://"+lis.Addr().String()) {
+		for name, value := range peers.ClaudeEnv(t, l.Serve(t, modeltest.NewModel(&modeltest.Options{Script: scriptedModel}))) {
 			env.Setenv(name, value)
 		}
 		env.Setenv("ENABLE_TOOL_SEARCH", "false")

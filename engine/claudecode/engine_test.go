@@ -3,7 +3,6 @@ package claudecode
 import (
 	"context"
 	"maps"
-	"net/http"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -66,12 +65,7 @@ func TestRealCLI(t *testing.T) {
 func realCLI(t *testing.T, m *modeltest.Model) agent.Engine {
 	t.Helper()
 	l := peers.NewLoopback(t)
-	lis := l.Listen(t)
-	server := &http.Server{Handler: m}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(lis) }()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	env := peers.ClaudeEnv(t, "http://"+lis.Addr().String())
+	env := peers.ClaudeEnv(t, l.Serve(t, m))
 	env["ENABLE_TOOL_SEARCH"] = "false"
 	return &withEnv{New(&Options{Path: l.Executable(t, peers.ClaudePath(t)), Stderr: func(line string) { t.Log("cli: " + line) }}), env}
 }

@@ -3,7 +3,6 @@ package differential
 import (
 	"context"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,12 +164,7 @@ func (w *world) answer(c *agent.Client) {
 func cliEngine(t *testing.T, m *modeltest.Model) agent.Engine {
 	t.Helper()
 	l := peers.NewLoopback(t)
-	lis := l.Listen(t)
-	server := &http.Server{Handler: m}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(lis) }()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	env := peers.ClaudeEnv(t, "http://"+lis.Addr().String())
+	env := peers.ClaudeEnv(t, l.Serve(t, m))
 	return &withEnv{claudecode.New(&claudecode.Options{Path: l.Executable(t, peers.ClaudePath(t))}), env, t.TempDir()}
 }
 
