@@ -178,7 +178,7 @@ func (a *arguments) inMessage(raw json.RawMessage) json.RawMessage {
 	var method, id string
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["method"], &method) != nil || method != "tools/call" ||
 		json.Unmarshal(m["params"], &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil ||
-		json.Unmarshal(meta["claudecode/toolUseId"], &id) != nil {
+		json.Unmarshal(meta[toolUseIDKey], &id) != nil {
 		return raw
 	}
 	got := params["arguments"]

@@ -196,7 +196,7 @@ func (g *guest) shape(c mcpserver.Call, r *mcpserver.Result) *mcpserver.Result {
 	default:
 		return r
 	}
-	if id, ok := c.Meta["claudecode/toolUseId"].(string); ok && !r.IsError {
+	if id, ok := c.Meta[toolUseIDKey].(string); ok && !r.IsError {
 		g.s.args.keepResult(id, r)
 	}
 	return &out
