@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -272,6 +273,21 @@ func (o *Options) checkModel() error {
 		}
 	}
 	return nil
+}
+
+// Roots are the directories that an engine tells servers about, Dir first; nil if that is the only one.
+func (o *Options) Roots() []string {
+	if len(o.AdditionalDirectories) == 0 {
+		return nil
+	}
+	roots := []string{o.Dir}
+	for _, dir := range o.AdditionalDirectories {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(o.Dir, dir)
+		}
+		roots = append(roots, dir)
+	}
+	return roots
 }
 
 // checkTools checks what concerns servers and permission.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -32,7 +31,7 @@ func (v *servers) byHost(ctx context.Context, configs map[string]mcphost.ServerC
 	default:
 		o := v.s.opts
 		h, err := mcphost.New(&mcphost.Options{
-			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: roots(o), Elicit: o.OnElicitation,
+			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: o.Roots(), Elicit: o.OnElicitation,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("claude-code: %w", err)
@@ -78,21 +77,6 @@ func (v *servers) wait(ctx context.Context) error {
 		Named: o.AllowedTools, PermissionPromptTool: o.PermissionPromptTool,
 		ToolSearchOff: o.ToolSearch == agent.ToolSearchOff, ToolSearchSet: o.ToolSearch != "", BaseURL: o.Env["ANTHROPIC_BASE_URL"],
 	})
-}
-
-// roots are the directories that servers are told about; nil for the session's own alone.
-func roots(o *agent.Options) []string {
-	if len(o.AdditionalDirectories) == 0 {
-		return nil
-	}
-	all := []string{o.Dir}
-	for _, dir := range o.AdditionalDirectories {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(o.Dir, dir)
-		}
-		all = append(all, dir)
-	}
-	return all
 }
 
 func isStdio(config mcphost.ServerConfig) bool {

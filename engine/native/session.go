@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -178,24 +177,9 @@ func (s *session) checkBudget(models ...string) error {
 func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
 	return mcphost.New(&mcphost.Options{
 		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
-		Roots:  s.roots(),
+		Roots:  s.opts.Roots(),
 		Elicit: s.opts.OnElicitation,
 	})
-}
-
-// roots are the directories that servers are told about; nil for the session's own alone.
-func (s *session) roots() []string {
-	if len(s.opts.AdditionalDirectories) == 0 {
-		return nil
-	}
-	roots := []string{s.opts.Dir}
-	for _, dir := range s.opts.AdditionalDirectories {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(s.opts.Dir, dir)
-		}
-		roots = append(roots, dir)
-	}
-	return roots
 }
 
 // hosts are the session's hosts in the order of their precedence.
