@@ -71,7 +71,7 @@ func BenchmarkSchema(b *testing.B) {
 func BenchmarkPrefixes(b *testing.B) {
 	m := Offline()
 	body := conversation(200, false)
-	d := &decoder{r: &Request{Body: []byte(body)}, schemas: &m.schemas, thoughts: &m.thoughts}
+	d := &decoder{r: &Request{Body: []byte(body)}, schemas: &m.schemas, messages: &m.known, thoughts: &m.thoughts}
 	d.body([]byte(body))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()

@@ -23,9 +23,20 @@ type promptCache struct {
 
 // A prefix is a prompt up to and with one of its blocks.
 type prefix struct {
-	sum    [sha256.Size]byte
+	sum    [sha256.Size]byte // only if near: no other prefix is looked up
 	bytes  int
 	marked bool // the block has a cache_control
+	near   bool // a cache_control stands at the block or soon after it
+	block  *blockSum
+	text   int // how much of prefixBuilder.text belongs to it
+}
+
+// A blockSum is what counts of a block for the cache: all of it but its cache_control.
+type blockSum struct {
+	sum    [sha256.Size]byte
+	bytes  int
+	marked bool     // it has a cache_control
+	refers []string // the tools that a tool result refers to
 }
 
 // use splits the input tokens of a request by what the cache knows of it, and
@@ -50,8 +61,8 @@ func (c *promptCache) use(r *Request, tokens int) Usage {
 		c.known = nil
 	}
 	read := 0
-	for i, p := range prefixes[:last+1] {
-		if c.known[p.sum] && inReach(prefixes, i) {
+	for _, p := range prefixes[:last+1] {
+		if p.near && c.known[p.sum] {
 			read = p.bytes
 		}
 	}
@@ -72,44 +83,34 @@ func (c *promptCache) use(r *Request, tokens int) Usage {
 	}
 }
 
-// inReach says that a cache_control stands at block i or soon after it.
-func inReach(prefixes []prefix, i int) bool {
-	for _, p := range prefixes[i:min(i+lookBack, len(prefixes))] {
-		if p.marked {
-			return true
-		}
-	}
-	return false
-}
-
 // prefixesOf are the prefixes of a prompt, block by block: tools, system,
 // messages. What the API's cache depends on besides goes before them.
 func prefixesOf(r *Request) []prefix {
-	b := prefixBuilder{hash: sha256.New()}
+	b := prefixBuilder{list: make([]prefix, 0, len(r.Tools)+len(r.System)+2*len(r.Messages))}
 	b.add(r.fields["model"])
 	b.tools(r)
 	b.add(r.fields["tool_choice"])
-	for _, s := range r.System {
-		b.content(s)
-	}
+	b.blocks(sumsOf(r.System))
 	b.add(r.fields["thinking"])
-	for _, m := range r.Messages {
+	for i, m := range r.Messages {
 		b.add([]byte(m.Role))
-		for _, c := range m.Content {
-			b.content(c)
+		if sums := r.sums[i]; sums != nil {
+			b.blocks(sums)
+		} else {
+			b.blocks(sumsOf(m.Content))
 		}
 	}
 	if v := r.fields["cache_control"]; v != nil && kindOf(v) == '{' && len(b.list) > 0 {
 		b.list[len(b.list)-1].marked = true
 	}
+	b.sum()
 	return b.list
 }
 
 type prefixBuilder struct {
-	hash     hash.Hash
-	bytes    int
-	marked   bool
 	list     []prefix
+	text     []byte // what belongs to the prompt beside its blocks
+	bytes    int
 	deferred map[string]json.RawMessage // definitions by name, read where they are referred to
 }
 
@@ -118,7 +119,8 @@ type prefixBuilder struct {
 func (b *prefixBuilder) tools(r *Request) {
 	for _, t := range r.Tools {
 		if !t.DeferLoading {
-			b.block(t.Raw)
+			s := sumOf(t.Raw)
+			b.block(&s)
 			continue
 		}
 		if b.deferred == nil {
@@ -132,35 +134,73 @@ func (b *prefixBuilder) tools(r *Request) {
 }
 
 func (b *prefixBuilder) add(data []byte) {
-	b.hash.Write(data) // a hash takes everything
-	b.hash.Write([]byte{0})
+	b.text = append(append(b.text, data...), 0)
 	b.bytes += len(data)
 }
 
-// content adds a block of a message. A text counts by its text, whether it stands
-// as a string or as a block.
-func (b *prefixBuilder) content(c Content) {
-	if c.Type == "text" && c.wasString() {
-		b.block(append(appendString([]byte(`{"type":"text","text":`), c.Text), '}'))
-		return
+func (b *prefixBuilder) blocks(sums []blockSum) {
+	for i := range sums {
+		b.block(&sums[i])
 	}
-	b.block(c.Raw)
 }
 
-// block adds a block without its cache_control, and a prefix that ends with it.
-func (b *prefixBuilder) block(raw json.RawMessage) {
-	b.marked = false
-	b.value(raw)
-	b.expand(raw)
-	p := prefix{bytes: b.bytes, marked: b.marked}
-	b.hash.Sum(p.sum[:0])
-	b.list = append(b.list, p)
+// block adds a block, the definitions that it refers to, and a prefix that ends with it.
+func (b *prefixBuilder) block(s *blockSum) {
+	if b.deferred != nil {
+		for _, name := range s.refers {
+			b.add(b.deferred[name])
+		}
+	}
+	b.bytes += s.bytes
+	b.list = append(b.list, prefix{bytes: b.bytes, marked: s.marked, block: s, text: len(b.text)})
 }
 
-// expand adds the definitions that a tool result refers to.
-func (b *prefixBuilder) expand(raw json.RawMessage) {
-	if b.deferred == nil || !bytes.Contains(raw, []byte(`"tool_reference"`)) {
-		return
+// sum finds the prefixes that are near a cache_control, and their sums.
+func (b *prefixBuilder) sum() {
+	next := len(b.list) + lookBack // the next cache_control
+	for i := len(b.list) - 1; i >= 0; i-- {
+		if b.list[i].marked {
+			next = i
+		}
+		b.list[i].near = next-i < lookBack
+	}
+	h, text := sha256.New(), 0
+	for i := range b.list {
+		p := &b.list[i]
+		h.Write(b.text[text:p.text]) // a hash takes everything
+		h.Write(p.block.sum[:])
+		text = p.text
+		if p.near {
+			h.Sum(p.sum[:0])
+		}
+	}
+}
+
+func sumsOf(blocks []Content) []blockSum {
+	sums := make([]blockSum, len(blocks))
+	for i := range blocks {
+		raw := blocks[i].Raw
+		if c := &blocks[i]; c.Type == "text" && c.wasString() {
+			// A text counts by its text, whether it stands as a string or as a block.
+			raw = append(appendString([]byte(`{"type":"text","text":`), c.Text), '}')
+		}
+		sums[i] = sumOf(raw)
+	}
+	return sums
+}
+
+func sumOf(raw json.RawMessage) blockSum {
+	w := blockWriter{hash: sha256.New()}
+	w.value(raw)
+	s := blockSum{bytes: w.bytes, marked: w.marked, refers: referred(raw)}
+	w.hash.Sum(s.sum[:0])
+	return s
+}
+
+// referred are the tools that a tool result refers to.
+func referred(raw json.RawMessage) []string {
+	if !bytes.Contains(raw, []byte(`"tool_reference"`)) {
+		return nil
 	}
 	var result struct {
 		Content []struct {
@@ -169,30 +209,45 @@ func (b *prefixBuilder) expand(raw json.RawMessage) {
 		} `json:"content"`
 	}
 	if json.Unmarshal(raw, &result) != nil {
-		return // a content that is no list
+		return nil // a content that is no list
 	}
+	var names []string
 	for _, c := range result.Content {
 		if c.Type == "tool_reference" {
-			b.add(b.deferred[c.Name])
+			names = append(names, c.Name)
 		}
 	}
+	return names
 }
 
-func (b *prefixBuilder) value(raw json.RawMessage) {
+// blockWriter writes a block without its cache_control to a hash.
+type blockWriter struct {
+	hash   hash.Hash
+	bytes  int
+	marked bool
+}
+
+func (w *blockWriter) add(data []byte) {
+	w.hash.Write(data)
+	w.hash.Write([]byte{0})
+	w.bytes += len(data)
+}
+
+func (w *blockWriter) value(raw json.RawMessage) {
 	if kindOf(raw) != '{' {
-		b.add(raw)
+		w.add(raw)
 		return
 	}
 	eachRawField(raw, func(key, v json.RawMessage) {
 		switch {
 		case string(key) == `"cache_control"`:
-			b.marked = b.marked || kindOf(v) == '{'
+			w.marked = w.marked || kindOf(v) == '{'
 			return
 		case string(key) == `"content"` && kindOf(v) == '[': // a tool result's blocks
-			eachItem(v, func(_ int, v json.RawMessage) { b.value(v) })
+			eachItem(v, func(_ int, v json.RawMessage) { w.value(v) })
 			return
 		}
-		b.add(key)
-		b.add(v)
+		w.add(key)
+		w.add(v)
 	})
 }

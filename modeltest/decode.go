@@ -48,6 +48,7 @@ type decoder struct {
 	r        *Request
 	count    bool // a count_tokens request
 	schemas  *schemaCache
+	messages *messageCache
 	thoughts *thoughts
 	err      *problem
 	items    int    // of lists, so far
@@ -95,7 +96,7 @@ func (d *decoder) body(raw json.RawMessage) {
 		if d.list(p, v) {
 			eachItem(v, func(i int, v json.RawMessage) {
 				if d.affords(p, i, maxMessages) {
-					d.message(p.at(i), v)
+					d.message(p, i, v)
 				}
 			})
 		}
@@ -227,14 +228,36 @@ func orList(words []string) string {
 	return b.String()
 }
 
-// message decodes one message.
-func (d *decoder) message(p *path, v json.RawMessage) {
-	var m Message
+// message decodes one message, unless one of the same bytes was found to be in order before.
+func (d *decoder) message(messages *path, i int, v json.RawMessage) {
+	if known := d.messages.find(v); known != nil && d.items+known.items <= maxItems {
+		d.items += known.items
+		d.r.Messages, d.r.sums = append(d.r.Messages, known.message), append(d.r.sums, known.sums)
+		return
+	}
+	v = d.messages.own(v)
+	before := *d
+	m := d.newMessage(messages.at(i), v)
+	var sums []blockSum
+	// What a place in the body matters for is looked at each time.
+	if len(d.marks) == len(before.marks) && len(d.images) == len(before.images) && d.err == nil && isFull(m) {
+		sums = d.messages.add(v, m, d.items-before.items)
+	}
+	d.r.Messages, d.r.sums = append(d.r.Messages, m), append(d.r.sums, sums)
+}
+
+// isFull says that the message is not empty, and no text in it is.
+func isFull(m Message) bool {
+	var d decoder
+	d.notEmpty(&path{}, m, false)
+	return d.err == nil
+}
+
+func (d *decoder) newMessage(p *path, v json.RawMessage) (m Message) {
 	var content json.RawMessage
 	var role, config bool
 	if !d.object(p, v) {
-		d.r.Messages = append(d.r.Messages, m)
-		return
+		return m
 	}
 	eachField(v, func(key string, v json.RawMessage) {
 		switch key {
@@ -265,5 +288,5 @@ func (d *decoder) message(p *path, v json.RawMessage) {
 	case !config:
 		d.fail(p.key("content"), "Field required")
 	}
-	d.r.Messages = append(d.r.Messages, m)
+	return m
 }

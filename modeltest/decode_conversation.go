@@ -18,10 +18,12 @@ func (d *decoder) conversation() {
 	if msgs[0].Role != "user" {
 		d.fail(p, "first message must use the \"user\" role")
 	}
-	ids := map[string]bool{}
+	ids := make(map[string]bool, len(msgs)/2)
 	for i, m := range msgs {
-		d.notEmpty(p.at(i), m, i == len(msgs)-1)
-		d.unique(p.at(i), m, ids)
+		if d.r.sums[i] == nil { // of a remembered one this is known
+			d.notEmpty(p.at(i), m, i == len(msgs)-1)
+		}
+		d.unique(i, ids)
 		switch m.Role {
 		case "user":
 			d.results(i)
@@ -52,7 +54,8 @@ func (d *decoder) notEmpty(p *path, m Message, last bool) {
 
 // texts refuses text blocks without text, also inside tool results.
 func (d *decoder) texts(p *path, blocks []Content) {
-	for i, c := range blocks {
+	for i := range blocks {
+		c := &blocks[i]
 		switch {
 		case c.Type == "text" && c.wasString() && c.Text == "":
 			// An empty string is no block at all: a tool result may be one.
@@ -67,13 +70,15 @@ func (d *decoder) texts(p *path, blocks []Content) {
 }
 
 // unique refuses a second tool call under the same id.
-func (d *decoder) unique(p *path, m Message, ids map[string]bool) {
-	for j, c := range m.Content {
+func (d *decoder) unique(i int, ids map[string]bool) {
+	content := d.r.Messages[i].Content
+	for j := range content {
+		c := &content[j]
 		if c.Type != "tool_use" {
 			continue
 		}
 		if ids[c.ID] {
-			d.fail(p.key("content").at(j), "`tool_use` ids must be unique (found twice: %s)", c.ID)
+			d.fail((&path{name: "messages"}).at(i).key("content").at(j), "`tool_use` ids must be unique (found twice: %s)", c.ID)
 		}
 		ids[c.ID] = true
 	}
@@ -83,14 +88,13 @@ func (d *decoder) unique(p *path, m Message, ids map[string]bool) {
 // next message.
 func (d *decoder) answered(i int) {
 	msgs := d.r.Messages
+	var results []Content
+	if i+1 < len(msgs) {
+		results = leadingResults(msgs[i+1])
+	}
 	var open []string
-	for _, c := range msgs[i].Content {
-		if c.Type != "tool_use" {
-			continue
-		}
-		answered := i+1 < len(msgs) && slices.ContainsFunc(leadingResults(msgs[i+1]),
-			func(r Content) bool { return r.ToolUseID == c.ID })
-		if !answered {
+	for j := range msgs[i].Content {
+		if c := &msgs[i].Content[j]; c.Type == "tool_use" && !answers(results, c.ID) {
 			open = append(open, c.ID)
 		}
 	}
@@ -100,14 +104,24 @@ func (d *decoder) answered(i int) {
 	}
 }
 
+// answers says that one of the results is that of a call.
+func answers(results []Content, id string) bool {
+	for i := range results {
+		if results[i].ToolUseID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // leadingResults are the tool results that a user message begins with.
 func leadingResults(m Message) []Content {
 	if m.Role != "user" {
 		return nil
 	}
-	n := slices.IndexFunc(m.Content, func(c Content) bool { return c.Type != "tool_result" })
-	if n < 0 {
-		n = len(m.Content)
+	n := 0
+	for n < len(m.Content) && m.Content[n].Type == "tool_result" {
+		n++
 	}
 	return m.Content[:n]
 }
@@ -115,30 +129,38 @@ func leadingResults(m Message) []Content {
 // results refuses tool results that answer no call of the message before, or
 // answer one twice, or come late.
 func (d *decoder) results(i int) {
-	p := (&path{name: "messages"}).at(i).key("content")
+	content := d.r.Messages[i].Content
 	leading := len(leadingResults(d.r.Messages[i]))
-	seen := map[string]bool{}
-	for j, c := range d.r.Messages[i].Content {
+	at := func(j int) *path { return (&path{name: "messages"}).at(i).key("content").at(j) }
+	for j := range content {
+		c := &content[j]
 		if c.Type != "tool_result" {
 			continue
 		}
 		switch {
 		case !d.called(i-1, c.ToolUseID):
-			d.fail(p.at(j), "unexpected `tool_use_id` found in `tool_result` blocks: %s. "+
+			d.fail(at(j), "unexpected `tool_use_id` found in `tool_result` blocks: %s. "+
 				"Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", c.ToolUseID)
-		case seen[c.ToolUseID]:
-			d.fail(p.at(j), "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", c.ToolUseID)
+		case answers(content[:j], c.ToolUseID):
+			d.fail(at(j), "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", c.ToolUseID)
 		case j >= leading:
-			d.fail(p.at(j), "`tool_result` blocks must come before all other blocks of the message: %s", c.ToolUseID)
+			d.fail(at(j), "`tool_result` blocks must come before all other blocks of the message: %s", c.ToolUseID)
 		}
-		seen[c.ToolUseID] = true
 	}
 }
 
 // called says whether message i is an assistant's that makes the call.
 func (d *decoder) called(i int, id string) bool {
-	return i >= 0 && d.r.Messages[i].Role == "assistant" && slices.ContainsFunc(d.r.Messages[i].Content,
-		func(c Content) bool { return c.Type == "tool_use" && c.ID == id })
+	if i < 0 || d.r.Messages[i].Role != "assistant" {
+		return false
+	}
+	content := d.r.Messages[i].Content
+	for j := range content {
+		if c := &content[j]; c.Type == "tool_use" && c.ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // ending checks how an assistant message ends.
@@ -147,12 +169,11 @@ func (d *decoder) ending(i int) {
 	if len(content) == 0 {
 		return
 	}
-	p := (&path{name: "messages"}).at(i)
-	last := content[len(content)-1]
+	last := &content[len(content)-1]
 	final := i == len(d.r.Messages)-1
 	switch {
 	case last.Type == "thinking" || last.Type == "redacted_thinking":
-		d.fail(p, "The final block in an assistant message cannot be `thinking`.")
+		d.fail((&path{name: "messages"}).at(i), "The final block in an assistant message cannot be `thinking`.")
 	case final && last.Type == "text" && strings.TrimRight(last.Text, " \t\r\n") != last.Text:
 		d.fail(&path{name: "messages"}, "final assistant content cannot end with trailing whitespace")
 	}

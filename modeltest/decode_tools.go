@@ -172,9 +172,10 @@ func withoutReferences(r *Request) *problem {
 // references refuses tool_reference blocks that name no tool of the request.
 func (d *decoder) references(names map[string]bool) {
 	for i, m := range d.r.Messages {
-		for j, c := range m.Content {
-			for _, inner := range c.Content {
-				if inner.Type == "tool_reference" && !names[inner.ToolName] {
+		for j := range m.Content {
+			content := m.Content[j].Content
+			for k := range content {
+				if inner := &content[k]; inner.Type == "tool_reference" && !names[inner.ToolName] {
 					d.fail((&path{name: "messages"}).at(i).key("content").at(j),
 						"Tool reference '%s' not found in available tools", inner.ToolName)
 				}

@@ -52,6 +52,7 @@ type Model struct {
 	o        Options
 	thoughts thoughts
 	schemas  schemaCache
+	known    messageCache
 	cache    promptCache
 	shared   queue
 
@@ -255,8 +256,8 @@ func (m *Model) nextCallID(r *Request) string {
 
 func (r *Request) hasCall(id string) bool {
 	for _, msg := range r.Messages {
-		for _, c := range msg.Content {
-			if c.ID == id {
+		for i := range msg.Content {
+			if msg.Content[i].ID == id {
 				return true
 			}
 		}

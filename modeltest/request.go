@@ -24,8 +24,9 @@ type Request struct {
 
 	ctx    context.Context
 	fields map[string]json.RawMessage
-	number int // 1 for the model's first request
-	marks  int // cache_control blocks
+	sums   [][]blockSum // of each message; nil for those that are not remembered
+	number int          // 1 for the model's first request
+	marks  int          // cache_control blocks
 }
 
 // A Message is one message of the conversation. Content that is a string is one
@@ -149,9 +150,16 @@ func (r *Request) ToolResult(id string) (Content, bool) {
 
 // ToolUses returns all tool calls of the conversation, in its order.
 func (r *Request) ToolUses() []Content {
-	var uses []Content
+	n := 0
 	for _, m := range r.Messages {
-		uses = append(uses, ofType(m.Content, "tool_use")...)
+		n += countType(m.Content, "tool_use")
+	}
+	if n == 0 {
+		return nil
+	}
+	uses := make([]Content, 0, n)
+	for _, m := range r.Messages {
+		uses = appendType(uses, m.Content, "tool_use")
 	}
 	return uses
 }
@@ -194,10 +202,23 @@ func joinTexts(blocks []Content) string {
 }
 
 func ofType(blocks []Content, typ string) []Content {
-	var found []Content
-	for _, c := range blocks {
-		if c.Type == typ {
-			found = append(found, c)
+	return appendType(nil, blocks, typ)
+}
+
+func countType(blocks []Content, typ string) int {
+	n := 0
+	for i := range blocks {
+		if blocks[i].Type == typ {
+			n++
+		}
+	}
+	return n
+}
+
+func appendType(found, blocks []Content, typ string) []Content {
+	for i := range blocks {
+		if blocks[i].Type == typ {
+			found = append(found, blocks[i])
 		}
 	}
 	return found

@@ -394,8 +394,10 @@ func TestMediaRules(t *testing.T) {
 
 func checkRules(t *testing.T, rules []rule) {
 	t.Helper()
+	old := newVeteran(t)
 	for _, tt := range rules {
 		t.Run(tt.name, func(t *testing.T) {
+			old.compare(t, tt.body)
 			m := NewModel(&Options{TB: t, AllowViolations: true, Turns: []Turn{Text("fine")}})
 			r := post(t, m, tt.body)
 			if tt.want == "" {

@@ -75,13 +75,13 @@ func (m *Model) models(res *response, req *http.Request, name string) *response 
 // messages answers POST /v1/messages and count_tokens.
 func (m *Model) messages(ctx context.Context, res *response, req *http.Request, count bool) *response {
 	requestID := res.header.Get("Request-Id")
-	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
+	body, err := readBody(req)
 	if err != nil {
 		res.err = fmt.Errorf("modeltest: reading the request: %w", err)
 		return res
 	}
 	r := &Request{Method: req.Method, Path: req.URL.Path, Header: req.Header.Clone(), Body: body, ctx: ctx}
-	d := &decoder{r: r, count: count, schemas: &m.schemas, thoughts: &m.thoughts}
+	d := &decoder{r: r, count: count, schemas: &m.schemas, messages: &m.known, thoughts: &m.thoughts}
 	d.request()
 	if !count {
 		m.record(r)
@@ -92,8 +92,10 @@ func (m *Model) messages(ctx context.Context, res *response, req *http.Request, 
 		res.status = d.err.status
 		return res
 	}
-	if p := withoutReferences(r); p != nil && m.o.NoToolReferences {
-		return res.fail(&apiError{p.typ, p.msg}, requestID)
+	if m.o.NoToolReferences {
+		if p := withoutReferences(r); p != nil {
+			return res.fail(&apiError{p.typ, p.msg}, requestID)
+		}
 	}
 	if count {
 		res.body = strconv.AppendInt([]byte(`{"input_tokens":`), int64(m.o.CountTokens(r)), 10)
@@ -101,6 +103,16 @@ func (m *Model) messages(ctx context.Context, res *response, req *http.Request, 
 		return res
 	}
 	return m.play(ctx, res, r)
+}
+
+// readBody reads a request's body, and stops after one byte too many.
+func readBody(req *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if n := req.ContentLength; n > 0 && n <= maxBody {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(req.Body, maxBody+1))
+	return b.Bytes(), err
 }
 
 // play answers a request that is in order.

@@ -68,7 +68,7 @@ func (t *thoughts) beforeCall(id string) []string {
 // signature it was given, and all of them while the tool calls after them are
 // still being worked on.
 func (d *decoder) thinkingBlocks() {
-	messages := &path{name: "messages"}
+	thinks := d.thinks()
 	current := true // in the turn that is still going on
 	for i, m := range slices.Backward(d.r.Messages) {
 		if m.Role == "user" && len(leadingResults(m)) == 0 {
@@ -77,17 +77,18 @@ func (d *decoder) thinkingBlocks() {
 		if m.Role != "assistant" {
 			continue
 		}
-		p := messages.at(i).key("content")
+		at := func(j int) *path { return (&path{name: "messages"}).at(i).key("content").at(j) }
 		var signatures []string
-		for j, c := range m.Content {
+		for j := range m.Content {
+			c := &m.Content[j]
 			switch {
 			case c.Type == "thinking" && !d.thoughts.made(c.Thinking, c.Signature):
-				d.fail(p.at(j), "Invalid `signature` in `thinking` block")
+				d.fail(at(j), "Invalid `signature` in `thinking` block")
 			case c.Type == "thinking":
 				signatures = append(signatures, c.Signature)
-			case c.Type == "tool_use" && current && d.thinks():
+			case c.Type == "tool_use" && current && thinks:
 				if want := d.thoughts.beforeCall(c.ID); !slices.Equal(want, signatures) && len(want) > 0 {
-					d.fail(p.at(j).key("type"), "Expected `thinking` or `redacted_thinking`, but found `tool_use`. "+
+					d.fail(at(j).key("type"), "Expected `thinking` or `redacted_thinking`, but found `tool_use`. "+
 						"When `thinking` is enabled, the thinking blocks before a tool call must be sent back with it, complete, "+
 						"unmodified and in their order.")
 				}
