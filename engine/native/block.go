@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -35,16 +37,21 @@ func (b *block) makeMessage() agent.Block {
 		return &agent.ThinkingBlock{Thinking: b.text.String(), Signature: b.signature.String()}
 	case "tool_use":
 		input, _ := b.arguments()
-		u := &agent.ToolUseBlock{ID: b.id, Name: b.name, Input: input}
-		if raw := b.merged(); len(raw) > 0 {
-			var whole agent.ToolUseBlock
-			if json.Unmarshal(raw, &whole) == nil {
-				u.Extra = whole.Extra
-			}
-		}
-		return u
+		return &agent.ToolUseBlock{ID: b.id, Name: b.name, Input: input, Extra: b.extra()}
 	}
 	return agent.DecodeBlock(b.merged())
+}
+
+// extra are the fields of a tool call that have no name here.
+func (b *block) extra() agent.Fields {
+	fields := b.fields()
+	for _, known := range []string{"type", "id", "name", "input"} {
+		delete(fields, known)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
 }
 
 // sent is the block as it goes back to the model; false if it must not.
@@ -84,20 +91,28 @@ func (b *block) merged() json.RawMessage {
 	if b.input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
 		return b.start
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
+	fields := b.fields()
+	if fields == nil {
 		return b.start
 	}
 	if b.input.Len() > 0 && json.Valid(b.input.Bytes()) {
 		fields["input"] = bytes.Clone(b.input.Bytes())
 	}
-	for name, v := range b.other {
-		fields[name] = v
+	return encode(fields)
+}
+
+// fields are those of the block's start, with what the deltas brought but a tool call's input; nil if the
+// start is no object.
+func (b *block) fields() agent.Fields {
+	var fields agent.Fields
+	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
+		return nil
 	}
+	maps.Copy(fields, b.other)
 	if len(b.citations) > 0 {
 		fields["citations"] = encode(b.citations)
 	}
-	return encode(fields)
+	return fields
 }
 
 // arguments are a tool call's arguments. No input at all is {}. What is not a JSON object is an
@@ -135,17 +150,23 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-var (
-	illegalID   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	illegalName = illegalID
-)
+// illegal matches what the API takes neither in an ID nor in the name of a tool.
+var illegal = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// legal is s with _ for what the API does not take.
+func legal(s string) string {
+	if !illegal.MatchString(s) {
+		return s
+	}
+	return illegal.ReplaceAllString(s, "_")
+}
 
 // identify makes sure that a tool call has an ID that the API takes back: its own kind of
 // characters, and not used before in the conversation, which not every server is careful about.
 func (h *history) identify(b *block) {
-	id := illegalID.ReplaceAllString(b.id, "_")
+	id := legal(b.id)
 	if id == "" || h.ids[id] {
-		id = "toolu_" + illegalID.ReplaceAllString(uuid.NewString(), "")
+		id = "toolu_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	}
 	if h.ids == nil {
 		h.ids = map[string]bool{}
@@ -156,8 +177,7 @@ func (h *history) identify(b *block) {
 
 // validName is a tool's name as the API takes it back, whatever the model made of it.
 func validName(name string) string {
-	name = illegalName.ReplaceAllString(name, "_")
-	if name == "" {
+	if name = legal(name); name == "" {
 		return "unnamed"
 	}
 	return name[:min(len(name), 128)]

@@ -280,7 +280,7 @@ func rawResult(res *mcpserver.Result) json.RawMessage {
 	if res.IsError {
 		return encode("Error: " + strings.ToValidUTF8(res.Text(), "\uFFFD"))
 	}
-	whole, err := json.Marshal(res)
+	whole, err := res.MarshalJSON()
 	if err != nil {
 		return encode("Error: " + err.Error())
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -229,6 +230,16 @@ func TestToolUseResult(t *testing.T) {
 			return mcpserver.Structured(map[string]int{"n": 1}), nil
 		}, `"structuredContent":{"n":1}`},
 		"error": {func(context.Context, json.RawMessage) (*mcpserver.Result, error) { return nil, errors.New("no") }, `"Error: no"`},
+		"metadata": {func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+			r := mcpserver.Text("a < b & c")
+			r.Meta = mcp.Meta{"k": "v"}
+			return r, nil
+		}, `{"content":[{"type":"text","text":"a < b & c"}],"_meta":{"k":"v"}}`},
+		"half a surrogate": {func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+			r := mcpserver.Text("x")
+			r.StructuredContent = json.RawMessage(`{"half":"\ud800"}`)
+			return r, nil
+		}, `"structuredContent":{"half":"\ufffd"}`},
 	}
 	for name, tt := range tests {
 		o := withTools(t, tt.h, &mcpserver.Tool{Name: "w"})

@@ -21,13 +21,13 @@ type contextState struct {
 // tokensOf estimates the tokens of a number of bytes of JSON or text.
 func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// noteContext keeps what the next request is made of, for ContextUsage.
-func (s *session) noteContext(r *request) {
+// noteContext keeps what the next request is made of, for ContextUsage. messages is how many bytes of it are the conversation.
+func (s *session) noteContext(r *request, messages int) {
 	sent := s.offer.sent
 	loaded := func(tl *tool) bool { return slices.Contains(sent, tl) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.context = &contextState{model: r.model, table: s.table, loaded: loaded, system: len(r.system), messages: s.history.size()}
+	s.context = &contextState{model: r.model, table: s.table, loaded: loaded, system: len(r.system), messages: messages}
 }
 
 // noteCounted keeps what the API counted of the latest request.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -31,8 +32,9 @@ func (t *turn) request() (*response, *failure) {
 		began := time.Now()
 		t.heard = nil
 		r := s.request()
-		s.noteContext(r)
-		resp, err := s.api.send(t.ctx, r.body(&s.history), t.sink(began))
+		body, messages := r.body(&s.history)
+		s.noteContext(r, messages)
+		resp, err := s.api.send(t.ctx, body, t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
 			t.account(resp)
@@ -195,7 +197,10 @@ func (s *session) request() *request {
 		model: s.model, maxTokens: s.opts.MaxTokens, plain: s.plainly(),
 		noCache: s.engine.opts.DisablePromptCaching, thoughts: s.thoughts,
 	}
-	r.system = systemBlocks(!r.noCache, append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)
+	if s.prompt == nil {
+		s.prompt = systemBlocks(!r.noCache, append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)
+	}
+	r.system = s.prompt
 	r.tools = s.tools(r.plain, !r.noCache && r.system == nil).json
 	if r.maxTokens == 0 {
 		r.maxTokens = maxTokensFor(s.model)
@@ -232,11 +237,11 @@ func (t *turn) sink(began time.Time) sink {
 			t.heard = append(t.heard, m.UUID)
 			t.s.emit(m)
 		},
-		event: func(r *response, raw json.RawMessage) {
+		event: func(r *response, raw []byte) {
 			if !t.s.opts.IncludePartialMessages {
 				return
 			}
-			e := &agent.StreamEvent{Event: raw, APIMessageID: r.id, SessionID: t.s.opts.SessionID, UUID: uuid.NewString()}
+			e := &agent.StreamEvent{Event: bytes.Clone(raw), APIMessageID: r.id, SessionID: t.s.opts.SessionID, UUID: uuid.NewString()}
 			if first {
 				e.TTFTMS = time.Since(began).Milliseconds()
 				first = false

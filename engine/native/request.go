@@ -19,8 +19,8 @@ type request struct {
 }
 
 // body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
-// that differs only in its last messages and their breakpoints.
-func (r *request) body(h *history) []byte {
+// that differs only in its last messages and their breakpoints. messages is how many bytes the conversation takes.
+func (r *request) body(h *history) (body []byte, messages int) {
 	b := make([]byte, 0, 512+len(r.system)+len(r.tools)+h.size())
 	b = append(b, `{"model":`...)
 	b = append(b, encode(r.model)...)
@@ -37,8 +37,10 @@ func (r *request) body(h *history) []byte {
 		}
 	}
 	b = append(b, `,"messages":`...)
+	before := len(b)
 	b = h.appendTo(b, r.model, r.thoughts, r.plain, !r.noCache)
-	return append(b, '}')
+	messages = len(b) - before
+	return append(b, '}'), messages
 }
 
 // systemBlocks encodes a system prompt, with a cache breakpoint at its end.

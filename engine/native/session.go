@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +63,8 @@ type session struct {
 	store       *mcphost.ResultStore // what is too large for the model
 	offer       *offer               // the tools of the latest request
 	commandList commandList
-	system      []string // what the system prompt has beside the program's own
+	system      []string        // what the system prompt has beside the program's own; not changed once the model was asked
+	prompt      json.RawMessage // the system prompt as it is sent; made for the first request
 	quarantined map[string]string
 	totals      map[string]agent.ModelUsage
 	cost        float64

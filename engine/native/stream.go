@@ -3,6 +3,7 @@ package native
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -65,9 +66,10 @@ type delta struct {
 }
 
 // A sink hears about a response while it arrives: each block when it is whole, and each event after what it completed.
+// The bytes of an event are not the sink's to keep.
 type sink struct {
 	block func(r *response, b *block)
-	event func(r *response, raw json.RawMessage)
+	event func(r *response, raw []byte)
 }
 
 // readResponse reads a response until its end. On an error it returns what has arrived.
@@ -76,24 +78,23 @@ func readResponse(raw *http.Response, s sink) (*response, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); mediaType == "application/json" {
 		return r, r.readWhole(raw.Body, s)
 	}
-	stream := ssestream.NewStream[json.RawMessage](ssestream.NewDecoder(raw), nil)
+	events := ssestream.NewDecoder(raw)
+	stream := ssestream.NewStream[event](events, nil)
 	defer stream.Close()
 	for stream.Next() {
-		data := stream.Current()
-		var e event
-		if err := json.Unmarshal(data, &e); err != nil {
-			return r, fmt.Errorf("decoding event of the stream: %w", err)
-		}
-		finished, err := r.add(e)
+		finished, err := r.add(stream.Current())
 		if err != nil {
 			return r, err
 		}
 		if finished != nil {
 			s.block(r, finished)
 		}
-		s.event(r, data)
+		s.event(r, bytes.TrimSpace(events.Event().Data))
 	}
 	if err := stream.Err(); err != nil {
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+			err = fmt.Errorf("decoding event of the stream: %w", err)
+		}
 		return r, err
 	}
 	if !r.ended && r.stop == "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,9 +193,10 @@ func TestStreams(t *testing.T) {
 			if diff := cmp.Diff(official(t, tt.events), heardBlocks(t, msgs, "msg_1", len(sent))); diff != "" {
 				t.Errorf("(-official +ours):\n%s", diff)
 			}
-			pings := strings.Count(strings.Join(tt.events, ""), `"ping"`) // which say nothing
-			if got := streamed(msgs); len(got) < len(tt.events)-pings {
-				t.Errorf("%d events were passed on, the stream has %d", len(got), len(tt.events)-pings)
+			want := slices.DeleteFunc(slices.Clone(tt.events), func(data string) bool { return strings.Contains(data, `"ping"`) }) // which say nothing
+			got := streamed(msgs)
+			if diff := cmp.Diff(want, got[:min(len(want), len(got))]); diff != "" {
+				t.Errorf("the events that were passed on (-want +got):\n%s", diff)
 			}
 			if len(sent) == 1 {
 				say(t, c, "y")
@@ -360,5 +362,44 @@ func TestErrorsInMidStream(t *testing.T) {
 				t.Errorf("%s: %d requests, %+v", tt.kind, len(sent), r)
 			}
 		})
+	}
+}
+
+// What nobody has a name for in a call is kept, whether its start or a delta brought it.
+func TestExtraFieldsOfACall(t *testing.T) {
+	b, err := newBlock(json.RawMessage(`{"type":"tool_use","id":"toolu_1","name":"w","input":{},"caller":{"type":"direct"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, delta := range []string{`{"type":"input_json_delta","partial_json":"{\"a\":1}"}`, `{"type":"mood_delta","mood":"go"}`, `{"type":"mood_delta","mood":"od","new":[1]}`} {
+		if err := b.add(json.RawMessage(delta)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.done = true
+	want := &agent.ToolUseBlock{ID: "toolu_1", Name: "w", Input: json.RawMessage(`{"a":1}`), Extra: agent.Fields{
+		"caller": json.RawMessage(`{"type":"direct"}`), "mood": json.RawMessage(`"good"`), "new": json.RawMessage(`[1]`),
+	}}
+	if diff := cmp.Diff(agent.Block(want), b.message()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	sent, _ := b.sent()
+	if got, want := string(sent.raw), `{"type":"tool_use","id":"toolu_1","name":"w","input":{"a":1},"caller":{"type":"direct"},"mood":"good","new":[1]}`; got != want {
+		t.Errorf("sent back as %s, want %s", got, want)
+	}
+}
+
+// An event that cannot be one fails the request, and says where.
+func TestEventsThatAreNone(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"type":"content_block_stop","index":"one"}`: "decoding event of the stream: ",
+		`{"type":`: "unexpected end of JSON input",
+		`{"type":"content_block_delta","index":7,"delta":{}}`: "there are 0",
+	} {
+		body := "event: x\ndata: " + data + "\n\n"
+		_, err := readResponse(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, sink{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", data, err, want)
+		}
 	}
 }
