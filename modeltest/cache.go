@@ -94,8 +94,8 @@ func prefixesOf(r *Request) []prefix {
 	b.add(r.fields["thinking"])
 	for i, m := range r.Messages {
 		b.add([]byte(m.Role))
-		if sums := r.sums[i]; sums != nil {
-			b.blocks(sums)
+		if known := r.known[i]; known != nil {
+			b.blocks(known.sums)
 		} else {
 			b.blocks(sumsOf(m.Content))
 		}

@@ -19,13 +19,14 @@ func (d *decoder) request() {
 		d.err = &problem{http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size"}
 		return
 	}
-	if bad := checkJSON(body); bad != nil {
+	parts := &bodyParts{cache: d.messages}
+	if bad := checkParts(body, parts); bad != nil {
 		line := bytes.Count(body[:bad.at], []byte("\n")) + 1
 		column := bad.at - bytes.LastIndexByte(body[:bad.at], '\n')
 		d.err = invalid("The request body is not valid JSON: %s: line %d column %d (char %d)", bad.msg, line, column, bad.at)
 		return
 	}
-	d.body(bytes.TrimSpace(body))
+	d.body(bytes.TrimSpace(body), parts)
 	d.toolRules()
 	d.conversation()
 	d.thinkingBlocks()

@@ -71,18 +71,23 @@ func (d *decoder) failAt(place, format string, args ...any) {
 const extraInputs = "Extra inputs are not permitted"
 
 // body decodes the whole body, in the order of the prompt: tools, system, messages.
-func (d *decoder) body(raw json.RawMessage) {
+func (d *decoder) body(raw json.RawMessage, parts *bodyParts) {
 	if kindOf(raw) != '{' {
 		d.err = invalid("Input should be an object")
 		return
 	}
 	d.r.fields = map[string]json.RawMessage{}
-	eachField(raw, func(key string, value json.RawMessage) {
-		d.r.fields[key] = value
+	var messages []messagePart
+	for _, f := range parts.fields {
+		key := unquote(f.key)
+		d.r.fields[key] = f.value
+		if key == "messages" {
+			messages = f.messages
+		}
 		if !d.allowsField(key) {
 			d.fail(&path{name: key}, extraInputs)
 		}
-	})
+	}
 	d.model()
 	d.settings()
 	if v, ok := d.r.fields["tools"]; ok {
@@ -93,12 +98,16 @@ func (d *decoder) body(raw json.RawMessage) {
 		d.r.System = d.blocks(&path{name: "system"}, v, "prompt")
 	}
 	d.required("messages", func(p *path, v json.RawMessage) {
-		if d.list(p, v) {
-			eachItem(v, func(i int, v json.RawMessage) {
-				if d.affords(p, i, maxMessages) {
-					d.message(p, i, v)
-				}
-			})
+		if !d.list(p, v) {
+			return
+		}
+		if messages == nil { // there are none, or the field's name is written with escapes
+			eachItem(v, func(_ int, v json.RawMessage) { messages = append(messages, messagePart{raw: v}) })
+		}
+		for i, m := range messages {
+			if d.affords(p, i, maxMessages) {
+				d.message(p, i, m)
+			}
 		}
 	})
 	if v := d.r.fields["cache_control"]; v != nil {
@@ -229,21 +238,29 @@ func orList(words []string) string {
 }
 
 // message decodes one message, unless one of the same bytes was found to be in order before.
-func (d *decoder) message(messages *path, i int, v json.RawMessage) {
-	if known := d.messages.find(v); known != nil && d.items+known.items <= maxItems {
+func (d *decoder) message(messages *path, i int, part messagePart) {
+	if known := part.known; known != nil && d.items+known.items <= maxItems {
 		d.items += known.items
-		d.r.Messages, d.r.sums = append(d.r.Messages, known.message), append(d.r.sums, known.sums)
+		d.add(known.message, known)
 		return
 	}
-	v = d.messages.own(v)
+	raw := d.messages.own(part.raw)
 	before := *d
-	m := d.newMessage(messages.at(i), v)
-	var sums []blockSum
+	m := d.newMessage(messages.at(i), raw)
+	var known *knownMessage
 	// What a place in the body matters for is looked at each time.
 	if len(d.marks) == len(before.marks) && len(d.images) == len(before.images) && d.err == nil && isFull(m) {
-		sums = d.messages.add(v, m, d.items-before.items)
+		known = d.messages.add(raw, m, d.items-before.items)
 	}
-	d.r.Messages, d.r.sums = append(d.r.Messages, m), append(d.r.sums, sums)
+	d.add(m, known)
+}
+
+// add adds a message to the request. known is nil if it is not remembered.
+func (d *decoder) add(m Message, known *knownMessage) {
+	if n := len(d.r.known); n > 0 {
+		d.r.known[n-1].precedes(known)
+	}
+	d.r.Messages, d.r.known = append(d.r.Messages, m), append(d.r.known, known)
 }
 
 // isFull says that the message is not empty, and no text in it is.

@@ -36,6 +36,9 @@ func FuzzRequest(f *testing.F) {
 		case r.Header.Get("Content-Type") != "application/json" && !strings.HasSuffix(r.body, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"):
 			t.Fatalf("a stream without an end: %s", r.body)
 		}
+		if again := post(t, m, string(body)); again.StatusCode != r.StatusCode || r.StatusCode != 200 && again.errorText(t) != r.errorText(t) {
+			t.Fatalf("the second time: %d %s, before %d %s", again.StatusCode, again.body, r.StatusCode, r.body)
+		}
 	})
 }
 

@@ -21,11 +21,14 @@ type jsonError struct {
 // checkJSON returns what is wrong with data as JSON that the API takes, nil if
 // nothing is. It is stricter than encoding/json: no invalid UTF-8, no lone
 // surrogates, nesting up to maxDepth.
-func checkJSON(data []byte) *jsonError {
+func checkJSON(data []byte) *jsonError { return checkParts(data, nil) }
+
+// checkParts is checkJSON, which notes the parts of a body unless parts is nil.
+func checkParts(data []byte, parts *bodyParts) *jsonError {
 	if !utf8.Valid(data) {
 		return &jsonError{"str is not valid UTF-8: surrogates not allowed", invalidUTF8(data)}
 	}
-	s := scanner{data: data}
+	s := scanner{data: data, parts: parts}
 	s.space()
 	if !s.value(0) {
 		return s.err
@@ -49,11 +52,12 @@ func invalidUTF8(data []byte) int {
 	return len(data)
 }
 
-// scanner reads over JSON without keeping anything of it.
+// scanner reads over JSON without keeping anything of it, but for parts.
 type scanner struct {
-	data []byte
-	i    int
-	err  *jsonError
+	data  []byte
+	i     int
+	err   *jsonError
+	parts *bodyParts
 }
 
 func (s *scanner) fail(format string, args ...any) bool {
@@ -128,8 +132,12 @@ func (s *scanner) object(depth int) bool {
 		if s.peek() != '"' {
 			return s.fail("object key is not a string")
 		}
+		key := s.i
 		if !s.string() {
 			return false
+		}
+		if depth == 1 && s.parts != nil {
+			s.parts.begin(s.data[key:s.i])
 		}
 		s.space()
 		if s.peek() != ':' {
@@ -162,7 +170,11 @@ func (s *scanner) array(depth int) bool {
 // item reads a value and what separates it from the next.
 func (s *scanner) item(depth int, end byte) (more, ok bool) {
 	s.space()
-	if !s.value(depth) {
+	if s.parts == nil || depth > 2 {
+		if !s.value(depth) {
+			return false, false
+		}
+	} else if !s.part(depth) {
 		return false, false
 	}
 	s.space()
@@ -175,6 +187,21 @@ func (s *scanner) item(depth int, end byte) (more, ok bool) {
 		return false, true
 	}
 	return false, s.fail("unexpected character, expecting a comma or %q", end)
+}
+
+// part reads a value that belongs to the parts of a body. A message that is known need not be read.
+func (s *scanner) part(depth int) bool {
+	from := s.i
+	if known := s.parts.expected(depth, s.data[from:]); known != nil {
+		s.i += len(known.raw)
+		s.parts.message(s.data[from:s.i:s.i], known)
+		return true
+	}
+	if !s.value(depth) {
+		return false
+	}
+	s.parts.end(depth, s.data[from:s.i:s.i])
+	return true
 }
 
 func (s *scanner) string() bool {

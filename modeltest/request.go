@@ -24,9 +24,9 @@ type Request struct {
 
 	ctx    context.Context
 	fields map[string]json.RawMessage
-	sums   [][]blockSum // of each message; nil for those that are not remembered
-	number int          // 1 for the model's first request
-	marks  int          // cache_control blocks
+	known  []*knownMessage // what is remembered of each message; nil where nothing is
+	number int             // 1 for the model's first request
+	marks  int             // cache_control blocks
 }
 
 // A Message is one message of the conversation. Content that is a string is one
