@@ -300,6 +300,11 @@ func (c *stdioConn) translate(m *rpcmsg.Message) json.RawMessage {
 func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	reply, ok := msg.(*jsonrpc.Response)
 	if !ok {
+		if r, ok := msg.(*jsonrpc.Request); ok {
+			own := *r
+			own.Params = c.subscribed(r.Params)
+			msg = &own
+		}
 		raw, err := jsonrpc.EncodeMessage(msg)
 		if err != nil {
 			return err
@@ -325,6 +330,11 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	}()
 	var raw json.RawMessage
 	if !call.cancelled {
+		if call.stays {
+			own := *reply
+			own.Result = withSubscription(reply.Result, func(json.RawMessage) json.RawMessage { return call.id })
+			reply = &own
+		}
 		raw = encodeReply(call.id, reply)
 	}
 	if call.batch != nil {
