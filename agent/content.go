@@ -65,12 +65,14 @@ type ImageBlock struct {
 
 // An ImageSource is where an image comes from: the bytes themselves or a URL.
 type ImageSource struct {
-	// Type is "base64" or "url".
+	// Type is "base64", "url" or "file".
 	Type      string `json:"type"`
 	MediaType string `json:"media_type,omitempty"`
 	// Data is standard base64.
 	Data string `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
+	// FileID names an uploaded file, with Type "file".
+	FileID string `json:"file_id,omitempty"`
 }
 
 // An UnknownBlock is a block of a kind that this package has no type for. It is passed on as it is.

@@ -74,10 +74,16 @@ type UnsupportedError struct {
 	Engine string
 	// Fields are the names of the fields in Options.
 	Fields []string
+	// Remedy says what to do about it. Empty means that there is nothing more to say than to leave
+	// the fields unset or to use another engine.
+	Remedy string
 }
 
 // Error names the engine and the fields.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("agent: engine %q cannot honour Options.%s: leave it unset or use another engine",
-		e.Engine, strings.Join(e.Fields, ", Options."))
+	remedy := e.Remedy
+	if remedy == "" {
+		remedy = "leave it unset or use another engine"
+	}
+	return fmt.Sprintf("agent: engine %q cannot honour Options.%s: %s", e.Engine, strings.Join(e.Fields, ", Options."), remedy)
 }

@@ -117,6 +117,31 @@ type Options struct {
 	SessionID string
 	// Resume goes on with a stored conversation. The zero value begins a new one.
 	Resume Resume
+	// History is the conversation so far, for a program that keeps its conversations itself: what an
+	// earlier run said, in its order, and what was said to it, as *User messages with text, images or
+	// documents. Messages that json.Marshal wrote and [DecodeMessage] read are as good as the first.
+	// Nil begins a new conversation. It excludes Resume; an engine that keeps conversations by itself
+	// refuses it with an [UnsupportedError].
+	//
+	// Only *Assistant and *User messages count: all other kinds, what a subagent said (ParentToolUseID)
+	// and reports of failures (Assistant.Error) are passed over. What [Assistant.Supersedes] names is
+	// left out, and of an input and its replay, with one UUID, only the replay counts. Messages with
+	// one Message.ID are one message of the model. The caller's messages are not modified.
+	//
+	// What the program kept of a run with ReplayUserMessages, given back to a session with the same
+	// options, makes the model read exactly what it would have read next in the first one, so what the
+	// API has cached of it stays cached. Without, the program adds the inputs by itself, and the run's
+	// own remarks to the model, such as the context of hooks, are not in the history.
+	//
+	// A history may be damaged in any way: what the model cannot be sent is mended or left out, and
+	// reported; see [HistoryRepair]. Only a nil message is an error. Turns, costs and limits count from
+	// zero; hooks on SessionStart hear the source "resume".
+	History []Message
+	// ReplayUserMessages adds to the stream what the model is told in the user's role beside the
+	// results of its calls: each input as it is taken into the conversation, with
+	// [User.IsReplay], its UUID and its place among the other messages, and on the native engine the
+	// run's own remarks as well, with [User.IsSynthetic]. What is streamed is then the whole conversation.
+	ReplayUserMessages bool
 	// Logger gets what is worth knowing for whoever operates the program. Nil means that nothing is logged.
 	Logger *slog.Logger
 	// Stderr gets each line that a stdio server writes to its standard error. It is called from several goroutines. Nil means none.
@@ -189,6 +214,7 @@ func (o *Options) withDefaults() (Options, error) {
 	opts.ConfigProblems = slices.Clone(opts.ConfigProblems)
 	opts.SettingSources = slices.Clone(opts.SettingSources)
 	opts.AdditionalDirectories = slices.Clone(opts.AdditionalDirectories)
+	opts.History = slices.Clone(opts.History)
 	opts.addTools()
 	opts.OutputSchema = slices.Clone(opts.OutputSchema)
 	opts.Hooks = opts.Hooks.clone()
@@ -238,6 +264,9 @@ func (o *Options) check() error {
 		if _, err := uuid.Parse(o.SessionID); err != nil {
 			return &OptionError{"SessionID", fmt.Sprintf("is %q", o.SessionID), "set a UUID, or leave it empty for a new one"}
 		}
+	}
+	if err := o.checkHistory(); err != nil {
+		return err
 	}
 	return o.checkResume()
 }

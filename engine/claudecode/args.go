@@ -27,6 +27,9 @@ func args(e *Options, o *agent.Options) []string {
 		}
 	}
 	a = append(a, resumeArgs(o)...)
+	if o.ReplayUserMessages {
+		a = append(a, "--replay-user-messages")
+	}
 	add("model", o.Model)
 	add("fallback-model", o.FallbackModel)
 	if o.MaxTurns > 0 {

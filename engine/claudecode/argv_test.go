@@ -34,6 +34,7 @@ var agentArgv = map[string]values{
 	"SettingSources":        {"all": []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}, "none": []agent.SettingSource{}},
 	"Settings":              {"": `{"env":{"K":"s3cret"}}`},
 	"StrictMCPConfig":       {"": true},
+	"ReplayUserMessages":    {"": true},
 	"AdditionalDirectories": {"": []string{"/a", "-b", "c d"}},
 	"AllowedTools":          {"": []string{"mcp__a", "mcp__b__*", "-x"}},
 	"DisallowedTools":       {"": []string{"mcp__a", "mcp__b__*"}},
@@ -57,6 +58,7 @@ var agentSilent = map[string]any{
 	"MaxToolConcurrency": 3, "OnElicitation": nil, "Hooks": new(agent.Hooks), "IncludePartialMessages": true,
 	"Env": map[string]string{"K": "s3cret"}, "Dir": "/d", "Logger": slog.New(slog.DiscardHandler), "Stderr": nil,
 	"ConfigProblems": []agent.MCPServerError{{Name: "x"}},
+	"History":        []agent.Message{&agent.User{}}, // refused by Open
 }
 
 var ownArgv = map[string]values{

@@ -44,6 +44,9 @@ func (e *Engine) Name() string { return "claude-code" }
 // connected by this process and offered to the CLI. Open waits for those as a first turn has to.
 // Its error is a [NotFoundError], a [ProcessError], that of a required server, or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
+	if err := unsupported(e.Name(), o); err != nil {
+		return nil, err
+	}
 	if err := e.opts.check(o); err != nil {
 		return nil, err
 	}
@@ -61,4 +64,15 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	o.Logger.Log(ctx, slog.LevelDebug, "claude-code: session started", "path", path, "pid", s.proc.PID())
 	return s, nil
+}
+
+// unsupported refuses what the CLI cannot do: it takes no conversation but those that it keeps itself.
+func unsupported(engine string, o *agent.Options) error {
+	if len(o.History) == 0 {
+		return nil
+	}
+	return &agent.UnsupportedError{
+		Engine: engine, Fields: []string{"History"},
+		Remedy: "the CLI keeps its conversations itself: go on with one by Options.Resume, or use engine/native",
+	}
 }

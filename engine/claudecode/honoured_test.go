@@ -3,10 +3,12 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,7 +31,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"AdditionalDirectories": []string{"/d"}, "AllowedTools": []string{"mcp__a"}, "DisallowedTools": []string{"mcp__b"}, "AskTools": []string{"mcp__c"},
 		"PermissionMode": permission.ModePlan, "PermissionPromptTool": "mcp__a__b", "MaxToolConcurrency": 3, "ToolSearch": agent.ToolSearchOff,
 		"OutputSchema": json.RawMessage(`{"type":"object"}`), "Env": map[string]string{"A": "b"}, "SessionID": "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d",
-		"Resume": agent.Resume{ID: "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d"},
+		"Resume": agent.Resume{ID: "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d"}, "ReplayUserMessages": true,
 		"Hooks": &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
 			Func: func(context.Context, *agent.Stop) (*agent.StopOutput, error) { return nil, nil },
 		}}},
@@ -43,6 +45,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"Stderr":                 "this process runs the servers then: TestServersBeyondTheCLI",
 		"Host":                   "its servers join those in this process: TestShared",
 		"Tools":                  "enginetest",
+		"History":                "refused: TestHistoryIsRefused",
 		"Dir":                    "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
 	}
 	plain := saidOf(t, &agent.Options{})
@@ -59,6 +62,19 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		reflect.ValueOf(o).Elem().Field(i).Set(reflect.ValueOf(sample))
 		if slices.Equal(saidOf(t, o), plain) {
 			t.Errorf("Options.%s has no effect on the CLI", name)
+		}
+	}
+}
+
+// A conversation that the program keeps is not begun anew in silence, and the error says what there is instead.
+func TestHistoryIsRefused(t *testing.T) {
+	o := &agent.Options{History: []agent.Message{&agent.User{Message: agent.UserMessage{Content: agent.TextContent("hello")}}}}
+	_, ofEngine := agent.Open(t.Context(), New(nil), o)
+	_, ofPool := NewPool(t.Context(), New(nil), o, nil)
+	for _, err := range []error{ofEngine, ofPool} {
+		var ue *agent.UnsupportedError
+		if !errors.As(err, &ue) || len(ue.Fields) != 1 || ue.Fields[0] != "History" || !strings.Contains(err.Error(), "Options.Resume") {
+			t.Errorf("got %v, want an UnsupportedError that names History and Resume", err)
 		}
 	}
 }

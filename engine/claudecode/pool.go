@@ -96,6 +96,9 @@ func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (
 		}
 		pool.size, pool.maxAge = max(p.Size, 1), p.MaxAge
 	}
+	if err := unsupported("claude-code pool", &pool.opts); err != nil {
+		return nil, err
+	}
 	if pool.opts.SessionID != "" || pool.opts.Resume != (agent.Resume{}) {
 		return nil, errors.New("claude-code: a pool's sessions are new ones: SessionID and Resume must not be set")
 	}

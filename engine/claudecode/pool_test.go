@@ -176,7 +176,7 @@ func TestPoolReplacesTheOld(t *testing.T) {
 
 func TestPoolRefusesWhatItCannotKeep(t *testing.T) {
 	e, o := fake("polite")
-	for _, bad := range []agent.Options{{SessionID: someID}, {Resume: agent.Resume{Latest: true}}} {
+	for _, bad := range []agent.Options{{SessionID: someID}, {Resume: agent.Resume{Latest: true}}, {History: []agent.Message{&agent.User{}}}} {
 		if _, err := NewPool(t.Context(), e, &bad, nil); err == nil {
 			t.Errorf("a pool for %+v", bad)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -24,6 +25,7 @@ var clientBehaviours = []behaviour{
 	{"CloseDuringATool", closeDuringATool},
 	{"CloseTwice", closeTwice},
 	{"ContextUsage", contextUsage},
+	{"ReplaysInputs", replaysInputs},
 	{"ErrorResultDoesNotEndTheConversation", errorResultDoesNotEndTheConversation},
 }
 
@@ -62,6 +64,40 @@ func endInput(e *env) {
 	}
 	if results != 1 {
 		e.Errorf("%d results, want 1", results)
+	}
+}
+
+// What the program says comes back as it is taken into the conversation, if it asks for that.
+func replaysInputs(e *env) {
+	const id = "3f0c2a52-6f0e-4d0a-9a3c-6f1de1c0a001"
+	for _, wanted := range []bool{true, false} {
+		c := e.open(e.script(modeltest.Text("one"), modeltest.Text("two")), &agent.Options{ReplayUserMessages: wanted})
+		if err := c.SendInput(e.Context(), &agent.Input{Content: agent.TextContent("first"), UUID: id}); err != nil {
+			e.Fatal(err)
+		}
+		tr := e.hear(c)
+		e.send(c, "second")
+		var got []string
+		for _, m := range append(tr.messages, e.hear(c).messages...) {
+			switch m := m.(type) {
+			case *agent.User:
+				if m.IsReplay {
+					got = append(got, m.Message.Content.Text())
+				}
+				if m.IsReplay && (m.Message.Content.Text() == "first") != (m.UUID == id) {
+					e.Errorf("the replay has the UUID %q: %+v", m.UUID, m)
+				}
+			case *agent.Assistant:
+				got = append(got, m.Text())
+			}
+		}
+		want := []string{"first", "one", "second", "two"}
+		if !wanted {
+			want = []string{"one", "two"}
+		}
+		if !slices.Equal(got, want) {
+			e.Errorf("heard %q, want %q", got, want)
+		}
 	}
 }
 

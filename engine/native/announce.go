@@ -45,6 +45,7 @@ func (s *session) rewind(m mark, told *told) {
 func (s *session) keep() {
 	s.accepted = s.history.mark()
 	s.finder.kept = s.finder.told
+	s.heard.fresh = nil
 }
 
 // introduce makes the parts of the system prompt that tell of the servers. They are made once, before
@@ -116,7 +117,7 @@ func (s *session) announce() {
 		parts = append(parts, now.pending)
 	}
 	if len(parts) > 0 {
-		h.addUser(textPart("<system-reminder>\n" + strings.Join(parts, "\n\n") + "\n</system-reminder>"))
+		s.tell("<system-reminder>\n" + strings.Join(parts, "\n\n") + "\n</system-reminder>")
 	}
 	f.told = now
 }

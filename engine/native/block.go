@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -59,31 +58,18 @@ func (b *block) sent() (part, bool) {
 	switch b.kind {
 	case "text":
 		// The API refuses empty texts, which it sometimes says itself.
-		return part{raw: encode(b.message())}, !isBlank(b.text.String())
+		return part{raw: encodeBlock(b.message())}, !isBlank(b.text.String())
 	case "thinking":
 		// Without a signature it was cut off, or comes from a server that does not sign.
-		return part{raw: encode(b.message()), thought: true}, b.signature.Len() > 0
+		return part{raw: encodeBlock(b.message()), thought: true}, b.signature.Len() > 0
 	case "redacted_thinking":
-		return part{raw: encode(b.merged()), thought: true}, true
+		return part{raw: canonical(encode(b.merged())), thought: true}, true
 	case "tool_use":
 		sent := *b.message().(*agent.ToolUseBlock)
 		sent.Name = validName(sent.Name)
-		return part{raw: encode(&sent)}, true
+		return part{raw: encodeBlock(&sent)}, true
 	}
-	return part{raw: encode(b.merged())}, true
-}
-
-// trimEnd takes white space off the end of a response: the API refuses a request that ends with it.
-func (r *response) trimEnd() {
-	for _, b := range slices.Backward(r.blocks) {
-		if b.kind == "text" {
-			b.text.Truncate(len(bytes.TrimRight(b.text.Bytes(), " \t\r\n")))
-			b.made = nil
-		}
-		if p, ok := b.sent(); ok && !p.thought {
-			return
-		}
-	}
+	return part{raw: canonical(encode(b.merged()))}, true
 }
 
 // merged is the block's start with what the deltas brought.

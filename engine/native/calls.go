@@ -33,9 +33,9 @@ type answer struct {
 
 // part is the answer as the model is sent it.
 func (a answer) part() part {
-	p := part{raw: encode(a.result)}
+	p := part{raw: encodeBlock(a.result)}
 	if a.plain != nil {
-		p.plain = encode(a.plain)
+		p.plain = encodeBlock(a.plain)
 	}
 	return p
 }

@@ -66,7 +66,7 @@ func (s *session) firstContext() *contextState {
 	search := !s.searchOff() && s.finder.mode.percent == 0
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
-		system: len(systemBlocks(false, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)),
+		system: len(systemBlocks(false, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)), messages: s.given.size,
 	}
 }
 

@@ -79,13 +79,21 @@ func modelOf(name string) string {
 
 // specOf returns what is known of a model. Names that cloud platforms give to the models count too.
 func specOf(model string) (modelSpec, bool) {
+	spec, ok := modelSpecs[plainModel(model)]
+	return spec, ok
+}
+
+// plainModel is a model's name without a date, and without what cloud platforms put before it.
+func plainModel(model string) string {
 	model = dated.ReplaceAllString(model, "")
 	if i := strings.LastIndex(model, "claude-"); i > 0 {
 		model = model[i:] // us.anthropic.claude-opus-5
 	}
-	spec, ok := modelSpecs[model]
-	return spec, ok
+	return model
 }
+
+// sameModel reports whether two names are of one model.
+func sameModel(a, b string) bool { return plainModel(a) == plainModel(b) }
 
 // priceOf returns the price of a model: the caller's own, else the built-in one.
 func (e *Engine) priceOf(model string) (Price, bool) {

@@ -99,7 +99,7 @@ func (t *turn) takeContext() {
 	t.context = nil
 	t.mu.Unlock()
 	for _, text := range texts {
-		t.s.history.addUser(textPart(text))
+		t.s.tell(text)
 	}
 }
 
@@ -321,7 +321,7 @@ func (s *session) sessionStart() []string {
 		return nil
 	}
 	var texts []string
-	in := &agent.SessionStart{HookInput: s.hookInput(event), Source: "startup", Model: s.wantedModel()}
+	in := &agent.SessionStart{HookInput: s.hookInput(event), Source: s.given.source(), Model: s.wantedModel()}
 	for _, o := range callHooks(s.life, s, event, s.opts.Hooks.SessionStart, in.Source, false, in).outs {
 		if o.SystemMessage != "" {
 			s.note("informational", informational{Content: o.SystemMessage, Level: "notice"})

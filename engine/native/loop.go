@@ -57,6 +57,7 @@ func (s *session) start(problems []permission.Problem) error {
 		}
 	}
 	s.refreshTable()
+	s.settleReferences()
 	s.introduce()
 	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
 		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
@@ -106,6 +107,7 @@ type turn struct {
 	heard             []string        // the messages that the latest response was handed out in
 	supersedes        []string        // what the next assistant message replaces
 	orphans           []*call         // the calls in those messages
+	broken            *response       // that they were of
 	given             json.RawMessage // the structured answer
 	badOutputs        int             // how often there was none, or a wrong one
 	goneOn            int             // how often a Stop hook has made the model go on
@@ -134,7 +136,9 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	s.preferModel()
 	s.refreshTable()
 	s.emit(s.initMessage())
+	s.reportRepairs()
 	t.start, t.told = s.history.mark(), s.finder.told
+	s.heard.turn = nil
 	if why, reason := t.accept(in); why != "" {
 		return t.result(agent.SubtypeErrorDuringExecution, reason, why)
 	}
@@ -171,8 +175,9 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 		return why, agent.ReasonTurnSetupFailed
 	}
 	t.s.history.addUser(parts...)
+	t.s.replay(in, parts)
 	for _, text := range t.s.startContext {
-		t.s.history.addUser(textPart(text))
+		t.s.tell(text)
 	}
 	t.s.startContext = nil
 	t.takeContext()
@@ -186,7 +191,7 @@ func inputParts(in *agent.Input) []part {
 		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
 			continue
 		}
-		parts = append(parts, part{raw: encode(b)})
+		parts = append(parts, part{raw: encodeBlock(b)})
 	}
 	return parts
 }
@@ -225,9 +230,6 @@ func (t *turn) take(resp *response) []*call {
 	var calls []*call
 	var ids []string
 	var parts []part
-	if resp.stop == "pause_turn" {
-		resp.trimEnd() // the next request ends with it
-	}
 	for i, b := range resp.blocks {
 		if p, ok := b.sent(); ok {
 			parts = append(parts, p)
@@ -245,6 +247,12 @@ func (t *turn) take(resp *response) []*call {
 	}
 	t.s.history.addAssistant(t.s.model, parts, ids)
 	t.s.keep()
+	if len(t.supersedes) > 0 { // nothing has been said in the place of what broke off
+		m := t.assistant(resp, nil)
+		m.Supersedes = t.supersedes
+		t.supersedes, t.orphans = nil, nil
+		t.s.emit(m)
+	}
 	return calls
 }
 
@@ -262,12 +270,12 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 	for _, a := range answers {
 		parts = append(parts, a.part())
 	}
+	t.s.history.addUser(parts...)
 	for _, a := range answers { // results come first in a message
 		if a.after != "" {
-			parts = append(parts, textPart(a.after))
+			t.s.tell(a.after)
 		}
 	}
-	t.s.history.addUser(parts...)
 	if t.ctx.Err() != nil {
 		return t.aborted(nil, agent.ReasonAbortedTools)
 	}
@@ -290,10 +298,12 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 
 // report hands out the answer to a call.
 func (t *turn) report(_ *call, a answer) {
-	t.s.emit(&agent.User{
+	m := &agent.User{
 		Message:       agent.UserMessage{Role: roleUser, Content: agent.Content{a.result}},
 		ToolUseResult: a.raw, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
-	})
+	}
+	t.s.emit(m)
+	t.s.heard.add(m.UUID)
 }
 
 func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -356,7 +366,7 @@ func (t *turn) finished(resp *response) *agent.Result {
 	if t.goneOn++; t.goneOn > maxGoneOn {
 		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonStopHookPrevented, fmt.Sprintf("Stop hooks made the model go on %d times.", maxGoneOn))
 	}
-	t.s.history.addUser(textPart(why))
+	t.s.tell(why)
 	t.takeContext()
 	return t.overTurns()
 }
@@ -366,6 +376,8 @@ func (t *turn) finished(resp *response) *agent.Result {
 func (t *turn) refused(resp *response) *agent.Result {
 	t.s.rewind(t.start, t.told)
 	t.s.accepted = t.start
+	t.supersedes = append(t.supersedes, t.s.heard.turn...)
+	t.s.heard = heard{}
 	var details struct {
 		Category    string `json:"category"`
 		Explanation string `json:"explanation"`
@@ -380,7 +392,6 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Category string `json:"api_refusal_category,omitempty"`
 		Content  string `json:"content"`
 	}{resp.model, details.Category, text})
-	t.supersedes = append(t.supersedes, t.heard...)
 	t.synthetic("invalid_request", text)
 	r := t.result(agent.SubtypeSuccess, agent.ReasonModelError, "")
 	r.IsError, r.Result = true, text
@@ -407,6 +418,8 @@ func (t *turn) failed(f *failure) *agent.Result {
 func (t *turn) dropRefused(f *failure) {
 	h := &t.s.history
 	t.s.rewind(t.s.accepted, t.s.finder.kept)
+	t.supersedes = append(t.supersedes, t.s.heard.fresh...)
+	t.s.heard.fresh = nil
 	n := len(h.entries)
 	if n == 0 || len(h.entries[n-1].calls) == 0 {
 		return
@@ -415,7 +428,7 @@ func (t *turn) dropRefused(f *failure) {
 	for _, id := range h.entries[n-1].calls {
 		parts = append(parts, part{raw: encode(&agent.ToolResultBlock{
 			ToolUseID: id, IsError: true,
-			Content: agent.TextContent("The result of this tool call was dropped because the API refused it: " + clip(f.text, 500)),
+			Content: agent.TextContent(droppedResult(f.text)),
 		})})
 	}
 	h.addUser(parts...)
@@ -435,17 +448,8 @@ func (t *turn) aborted(resp *response, reason string) *agent.Result {
 	if errors.Is(context.Cause(t.ctx), errDenied) {
 		message = "The turn was stopped by a denied permission."
 	}
-	if resp != nil && resp.id != "" {
-		t.keepPartial(resp)
-		t.s.keep()
-	}
-	t.orphans = append(t.orphans, resp.calls()...)
-	t.answerOrphans(textInterrupted)
-	t.s.history.addUser(textPart(text))
-	t.s.emit(&agent.User{
-		Message:     agent.UserMessage{Role: roleUser, Content: agent.Content{&agent.TextBlock{Text: text}}},
-		IsSynthetic: true, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
-	})
+	t.keepPartial(resp)
+	t.s.remark(text)
 	return t.result(agent.SubtypeErrorDuringExecution, reason, message)
 }
 
@@ -458,22 +462,61 @@ func (t *turn) answerOrphans(text string) {
 	t.orphans = nil
 }
 
-// keepPartial keeps the text that had arrived of a response. Its thoughts and calls are not whole.
+// keepPartial keeps what the program has heard of a response that was interrupted, and the text that
+// had arrived beside that: its whole blocks, with an answer for each call. If nothing has come of this
+// response, the one before it counts that broke off, since nothing has taken its place.
 func (t *turn) keepPartial(resp *response) {
-	var parts []part
+	resp = t.latest(resp)
+	if resp == nil {
+		return
+	}
+	var parts, answers []part
+	var ids []string
 	for _, b := range resp.blocks {
 		p, ok := b.sent()
-		if b.kind != "text" || !ok {
+		if !ok || !b.done && b.kind != "text" {
 			continue
 		}
 		parts = append(parts, p)
+		if b.kind == "tool_use" {
+			ids = append(ids, b.id)
+		}
 		if !b.done {
 			m := t.assistant(resp, b)
 			m.Aborted = true
+			m.Supersedes, t.supersedes = t.supersedes, nil
 			t.s.emit(m)
+			t.s.heard.add(m.UUID)
 		}
 	}
-	t.s.history.addAssistant(t.s.model, parts, nil)
+	t.s.history.addAssistant(t.s.model, parts, ids)
+	t.s.keep()
+	for _, c := range resp.calls() {
+		a := errorAnswer(c, textInterrupted)
+		t.report(c, a)
+		answers = append(answers, a.part())
+	}
+	t.s.history.addUser(answers...)
+	t.orphans = nil
+}
+
+// latest is the response whose blocks the program has heard last: this one, or one before it that broke
+// off; nil if there is none.
+func (t *turn) latest(resp *response) *response {
+	if resp != nil && resp.id != "" && slices.ContainsFunc(resp.blocks, func(b *block) bool {
+		_, ok := b.sent()
+		return b.done || ok && b.kind == "text"
+	}) {
+		return resp
+	}
+	if len(t.supersedes) > 0 && t.broken != nil {
+		t.supersedes = nil
+		return t.broken
+	}
+	if resp != nil && resp.id != "" {
+		return resp
+	}
+	return nil
 }
 
 // synthetic emits the report of a failure in the place of an answer, and of what has been heard of one.

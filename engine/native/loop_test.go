@@ -324,7 +324,8 @@ func TestInterruptWhileTheModelSpeaks(t *testing.T) {
 			texts = append(texts, m.Role+": "+b.Text)
 		}
 	}
-	want := []string{"user: talk", "assistant: whole", "assistant: half", "user: [Request interrupted by user]", "user: hello"}
+	// The thought is kept as well: the program has heard it.
+	want := []string{"user: talk", "assistant: ", "assistant: whole", "assistant: half", "user: [Request interrupted by user]", "user: hello"}
 	if diff := cmp.Diff(want, texts); diff != "" {
 		t.Error(diff)
 	}

@@ -24,7 +24,7 @@ const (
 // again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
 func (t *turn) request() (*response, *failure) {
 	s := t.s
-	overloads, quarantines, rethoughts := 0, 0, 0
+	overloads, quarantines, rethoughts, mended := 0, 0, 0, 0
 	t.asked++
 	for attempt := 1; ; attempt++ {
 		s.refreshTable()
@@ -32,7 +32,7 @@ func (t *turn) request() (*response, *failure) {
 		began := time.Now()
 		t.heard = nil
 		r := s.request()
-		body, messages := r.body(&s.history)
+		body, messages := r.body(s.history.trimmed())
 		s.noteContext(r, messages)
 		resp, err := s.api.send(t.ctx, body, t.sink(began))
 		t.apiTime += time.Since(began)
@@ -42,7 +42,10 @@ func (t *turn) request() (*response, *failure) {
 		if err == nil || t.ctx.Err() != nil {
 			return resp, nil
 		}
-		t.supersedes = append(t.supersedes, t.heard...)
+		if len(t.heard) > 0 {
+			t.supersedes = append(t.supersedes, t.heard...)
+			t.broken = resp
+		}
 		t.orphans = append(t.orphans, resp.calls()...)
 		f := classify(err)
 		if f.aboutReferences() && s.finder.active && !s.plainly() {
@@ -57,6 +60,10 @@ func (t *turn) request() (*response, *failure) {
 		if f.aboutThinking() && rethoughts < 2 {
 			rethoughts++
 			s.thoughts = (s.thoughts + 1) % (noThoughts + 1)
+			continue
+		}
+		if mended < maxQuarantines && s.mendGiven(f, r) {
+			mended++
 			continue
 		}
 		if f.kind == "overloaded" {
@@ -236,6 +243,7 @@ func (t *turn) sink(began time.Time) sink {
 			t.supersedes, t.orphans = nil, nil
 			t.heard = append(t.heard, m.UUID)
 			t.s.emit(m)
+			t.s.heard.turn = append(t.s.heard.turn, m.UUID)
 		},
 		event: func(r *response, raw []byte) {
 			if !t.s.opts.IncludePartialMessages {
@@ -251,11 +259,15 @@ func (t *turn) sink(began time.Time) sink {
 	}
 }
 
-// assistant is the message for one block of a response.
+// assistant is the message for one block of a response; nil stands for none at all.
 func (t *turn) assistant(r *response, b *block) *agent.Assistant {
+	content := agent.Content{}
+	if b != nil {
+		content = append(content, b.message())
+	}
 	return &agent.Assistant{
 		Message: agent.APIMessage{
-			ID: r.id, Role: roleAssistant, Model: r.model, Content: agent.Content{b.message()}, Usage: r.usage,
+			ID: r.id, Role: roleAssistant, Model: r.model, Content: content, Usage: r.usage,
 		},
 		RequestID: r.requestID, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	}

@@ -54,6 +54,8 @@ var honoured = map[string]string{
 	"Env":                    "TestEnvIsThatOfTheRun",
 	"Dir":                    "TestProjectServers",
 	"SessionID":              "sessionIDIsTheCallers",
+	"History":                "TestHistory",
+	"ReplayUserMessages":     "replaysInputs",
 	"Logger":                 "TestLoggerAndStderr",
 	"Stderr":                 "TestLoggerAndStderr",
 	"ConfigProblems":         "TestConfigProblemsAreShown",

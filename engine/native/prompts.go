@@ -201,12 +201,12 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 		}
 		blocks := mcphost.ModelContent(c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &mcphost.ContentOptions{Save: t.s.store.Save})
 		for _, b := range modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
-			parts = append(parts, part{raw: encode(b)})
+			parts = append(parts, part{raw: encodeBlock(b)})
 		}
 	}
 	for _, b := range in.Content { // what came beside the command
 		if _, ok := b.(*agent.TextBlock); !ok {
-			parts = append(parts, part{raw: encode(b)})
+			parts = append(parts, part{raw: encodeBlock(b)})
 		}
 	}
 	return parts, ""

@@ -89,18 +89,40 @@ type scene struct {
 	t      *testing.T
 	seed   uint64
 	client *agent.Client
+	record []agent.Message // what the program has heard
+	calm   bool            // nothing more goes wrong
 }
 
+func newScene(t *testing.T, seed uint64) *scene {
+	return &scene{chance: &chance{r: rand.New(rand.NewPCG(seed, 7))}, t: t, seed: seed}
+}
+
+// randomConversation is one conversation; every third goes on with what an earlier one has left, damaged
+// in any way.
 func randomConversation(t *testing.T, seed uint64) int {
-	s := &scene{chance: &chance{r: rand.New(rand.NewPCG(seed, 7))}, t: t, seed: seed}
-	model := modeltest.New(nil, modeltest.Func(s.turn))
+	s := newScene(t, seed)
+	requests := 0
+	var history []agent.Message
+	if s.n(3) == 0 {
+		o := s.options()
+		o.ReplayUserMessages = s.n(2) == 0
+		requests = s.converse(o, 1+s.n(3))
+		history = s.damaged(s.record)
+	}
 	o := s.options()
+	o.History = history
+	return requests + s.converse(o, 1+s.n(6))
+}
+
+// converse holds a conversation and returns how many requests it took.
+func (s *scene) converse(o *agent.Options, inputs int) int {
+	t, seed := s.t, s.seed
+	model := modeltest.New(nil, modeltest.Func(s.turn))
 	c, err := agent.Open(t.Context(), testEngine(model), o)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	s.client = c
-	inputs := 1 + s.n(6)
 	for i := range inputs {
 		if err := c.Send(t.Context(), fmt.Sprintf("input %d", i)); err != nil && !errors.Is(err, agent.ErrClosed) {
 			t.Errorf("seed %d: Send: %v", seed, err)
@@ -119,6 +141,7 @@ func randomConversation(t *testing.T, seed uint64) int {
 	for _, v := range model.Violations() {
 		t.Errorf("seed %d: request %d would have been refused: %s\n%s", seed, v.Request.Number(), v.Message, v.Request.Body)
 	}
+	s.client = nil
 	return len(model.Requests())
 }
 
@@ -133,6 +156,7 @@ func (s *scene) read(c *agent.Client, closed bool) {
 			}
 			return
 		}
+		s.record = append(s.record, m)
 		switch m := m.(type) {
 		case *agent.SystemInit:
 			open++
@@ -206,6 +230,9 @@ func (s *scene) options() *agent.Options {
 func (s *scene) hooks() *agent.Hooks {
 	say := func() (agent.HookOutput, error) {
 		s.act()
+		if s.calm {
+			return agent.HookOutput{}, nil
+		}
 		switch s.one(30, 2, 1, 1, 1) {
 		case 1:
 			return agent.HookOutput{AdditionalContext: "by the way"}, nil
@@ -242,13 +269,13 @@ func (s *scene) hooks() *agent.Hooks {
 		UserPromptSubmit: []agent.Hook[agent.UserPromptSubmit, agent.PromptOutput]{{
 			Func: func(context.Context, *agent.UserPromptSubmit) (*agent.PromptOutput, error) {
 				out, err := say()
-				return &agent.PromptOutput{HookOutput: out, Block: s.n(8) == 0, Reason: "not this"}, err
+				return &agent.PromptOutput{HookOutput: out, Block: !s.calm && s.n(8) == 0, Reason: "not this"}, err
 			},
 		}},
 		Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
 			Func: func(context.Context, *agent.Stop) (*agent.StopOutput, error) {
 				out, err := say()
-				return &agent.StopOutput{HookOutput: out, Block: s.n(3) == 0, Reason: "go on"}, err
+				return &agent.StopOutput{HookOutput: out, Block: !s.calm && s.n(3) == 0, Reason: "go on"}, err
 			},
 		}},
 	}
@@ -256,7 +283,7 @@ func (s *scene) hooks() *agent.Hooks {
 
 // act does something to the conversation from the middle of it.
 func (s *scene) act() {
-	if s.client == nil {
+	if s.client == nil || s.calm {
 		return
 	}
 	ctx := s.t.Context()
@@ -333,6 +360,9 @@ func (s *scene) canUseTool(ctx context.Context, _ *agent.ToolRequest) (*permissi
 // turn is what the model says.
 func (s *scene) turn(*modeltest.Request) modeltest.Turn {
 	s.act()
+	if s.calm {
+		return modeltest.Text("calm")
+	}
 	switch s.one(45, 1, 1, 1, 1, 1) {
 	case 1:
 		return modeltest.RateLimited(time.Duration(s.n(20)) * time.Second)

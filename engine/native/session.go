@@ -74,6 +74,8 @@ type session struct {
 	thoughts    thoughtPolicy
 	// startContext is what hooks have for the model before the first turn.
 	startContext []string
+	heard        heard
+	given        given // what came of Options.History
 
 	stored atomic.Bool // store has a text
 
@@ -120,6 +122,11 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s.wantModel, s.fallbacks = s.resolveModel(o.Model), fallbackModels(o.FallbackModel)
 	if err := s.checkBudget(append(s.fallbacks, s.wantModel)...); err != nil {
 		return nil, err
+	}
+	if len(o.History) > 0 {
+		s.history, s.given = loadHistory(o.History, append([]string{s.wantModel}, s.fallbacks...)...)
+		s.accepted, s.given.resumed = s.history.mark(), true
+		o.History = nil // it is the session's now, in another form
 	}
 	if s.output, err = newStructured(o.OutputSchema, s.env); err != nil {
 		return nil, err

@@ -100,6 +100,12 @@ func readResponse(raw *http.Response, s sink) (*response, error) {
 	if !r.ended && r.stop == "" {
 		return r, fmt.Errorf("the stream ended in the middle of a response: %w", io.ErrUnexpectedEOF)
 	}
+	for _, b := range r.blocks { // whose end a server has left out
+		if !b.done {
+			b.done = true
+			s.block(r, b)
+		}
+	}
 	return r, nil
 }
 

@@ -110,6 +110,6 @@ func (t *turn) remind() *agent.Result {
 	if r := t.overOutput(); r != nil {
 		return r
 	}
-	t.s.history.addUser(textPart(outputReminder))
+	t.s.tell(outputReminder)
 	return t.overTurns()
 }

@@ -161,9 +161,14 @@ func (t *tool) definition() apiTool {
 func (f *finder) refused(name string) {
 	for _, l := range f.loaded {
 		if l.def.Name == name {
-			l.def = apiTool{Name: name, Description: "This tool is not available.", InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+			l.def = stub(name)
 		}
 	}
+}
+
+// stub is the definition of a tool that cannot be called.
+func stub(name string) apiTool {
+	return apiTool{Name: name, Description: unavailable, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 }
 
 // load adds a tool to those whose definitions are sent.

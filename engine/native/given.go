@@ -1,0 +1,319 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// given is what came of Options.History, beside the history itself.
+type given struct {
+	repairs    []agent.HistoryRepair
+	count      int     // of repairs, those beyond maxRepairs as well
+	reported   bool    // to the program
+	origins    [][]int // of each part of each entry that was given, its message's index in Options.History
+	references []givenReference
+	size       int // of the messages, in bytes
+	resumed    bool
+}
+
+// source is where the session comes from, as hooks are told.
+func (g *given) source() string {
+	if g.resumed {
+		return "resume"
+	}
+	return "startup"
+}
+
+// maxRepairs bounds the repairs that are listed.
+const maxRepairs = 100
+
+func (g *given) repair(index int, kind, format string, args ...any) {
+	if g.count++; len(g.repairs) < maxRepairs {
+		g.repairs = append(g.repairs, agent.HistoryRepair{Index: index, Kind: kind, Detail: fmt.Sprintf(format, args...)})
+	}
+}
+
+// A loader makes a history of the messages of an earlier run.
+type loader struct {
+	given
+	history history
+	models  []string // the session's, by their own names
+	maxSide int      // of an image, in pixels
+
+	items   []*item
+	results []*givenResult
+}
+
+// An item is a message of the history while it is put together: the model's, or words of the user's.
+type item struct {
+	index     int // of its first message in Options.History
+	assistant bool
+	key       responseKey
+	model     string
+	parts     []draft // without the results of calls
+}
+
+// A responseKey is what the messages that hold one response have in common.
+type responseKey struct{ message, request string }
+
+// A draft is a block that was checked.
+type draft struct {
+	part
+	index int
+	call  *agent.ToolUseBlock // nil unless it is a call
+	// Of the blocks of tools that run with the model: the ID of a use, and that of the use which a result answers.
+	use, answers string
+}
+
+// A givenResult is a result of a call.
+type givenResult struct {
+	index int
+	after int // how many items were before it
+	block *agent.ToolResultBlock
+	names []string // of the tools that it refers to
+	// refused is why the run that it is of dropped it; empty if it did not.
+	refused string
+	used    bool
+}
+
+// loadHistory makes a history of what an earlier run said. models are those that the session asks.
+func loadHistory(msgs []agent.Message, models ...string) (history, given) {
+	l := &loader{models: models, maxSide: maxImageSide}
+	if countImages(msgs) > manyImages {
+		l.maxSide = maxManySide
+	}
+	for _, m := range l.choose(msgs) {
+		l.take(m)
+	}
+	l.dropHalves()
+	l.build()
+	l.size = l.history.size()
+	return l.history, l.given
+}
+
+// A choice is a message of Options.History that has a say in the conversation.
+type choice struct {
+	index     int
+	assistant *agent.Assistant // nil for the user's
+	user      *agent.User
+	dropped   bool
+	refused   string // why the API refused it, as the run reported it
+}
+
+func (c *choice) uuid() string {
+	if c.assistant != nil {
+		return c.assistant.UUID
+	}
+	return c.user.UUID
+}
+
+// choose chooses the messages that make up the conversation: without what was taken out of it again,
+// and without the reports of the run.
+func (l *loader) choose(msgs []agent.Message) []*choice {
+	var all []*choice
+	for i, m := range msgs {
+		switch m := m.(type) {
+		case *agent.Assistant:
+			switch {
+			case m.ParentToolUseID != "":
+			case m.Error != "":
+				takeOut(all, m.Supersedes, m.Text())
+				if m.Error == "invalid_request" {
+					takeOutInputs(all, m.Text())
+				}
+			case m.Message.Model == syntheticModel:
+			default:
+				takeOut(all, m.Supersedes, "")
+				all = append(all, &choice{index: i, assistant: m})
+			}
+		case *agent.User:
+			if m.ParentToolUseID == "" {
+				all = append(all, &choice{index: i, user: m})
+			}
+		case *agent.Unknown:
+			if m.Err != nil || m.Type == "assistant" || m.Type == "user" {
+				l.repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", clip(m.Type, 40), m.Err)
+			}
+		}
+	}
+	l.once(all)
+	var chosen []*choice
+	for _, c := range all {
+		if !c.dropped || c.refused != "" && c.user != nil {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
+// syntheticModel is the model of messages that the run made in the place of an answer.
+const syntheticModel = "<synthetic>"
+
+// takeOut takes out the messages with these UUIDs. refused is the report that says why, if one does.
+func takeOut(all []*choice, uuids []string, refused string) {
+	for _, c := range all {
+		if id := c.uuid(); id != "" && slices.Contains(uuids, id) {
+			c.dropped, c.refused = true, refused
+		}
+	}
+}
+
+// takeOutInputs takes out the inputs at the end of the conversation, which the API has refused. Those
+// with a UUID are named by the report if they are meant.
+func takeOutInputs(all []*choice, refused string) {
+	for _, c := range slices.Backward(all) {
+		switch {
+		case c.dropped:
+		case c.assistant != nil || c.user.UUID != "" || len(c.user.ToolResults()) > 0:
+			return
+		default:
+			c.dropped, c.refused = true, refused
+		}
+	}
+}
+
+// once drops what is there twice: the same message with the same UUID, and an input beside its replay.
+func (l *loader) once(all []*choice) {
+	first := map[string]*choice{}
+	for _, c := range all {
+		id := c.uuid()
+		before := first[id]
+		switch {
+		case id == "" || c.dropped:
+		case before == nil:
+			first[id] = c
+		case c.user != nil && before.user != nil && c.user.IsReplay != before.user.IsReplay:
+			if c.user.IsReplay {
+				before, c = c, before
+				first[id] = before
+			}
+			c.dropped = true
+		case sameMessage(before, c):
+			c.dropped = true
+			l.repair(c.index, agent.RepairDuplicate, "the message is there twice, and was left out the second time")
+		}
+	}
+}
+
+// sameMessage reports whether two messages say the same.
+func sameMessage(a, b *choice) bool {
+	said := func(c *choice) json.RawMessage {
+		if c.assistant != nil {
+			return encode(safeContent(c.assistant.Message.Content))
+		}
+		return encode(safeContent(c.user.Message.Content))
+	}
+	return (a.assistant == nil) == (b.assistant == nil) && bytes.Equal(said(a), said(b))
+}
+
+// take takes in one message.
+func (l *loader) take(c *choice) {
+	if c.assistant != nil {
+		l.takeAssistant(c.index, c.assistant)
+		return
+	}
+	var parts []draft
+	for _, b := range c.user.Message.Content {
+		if r := resultBlock(b); r != nil {
+			l.takeResult(c.index, r, c.refused)
+			continue
+		}
+		if c.dropped {
+			continue
+		}
+		for _, b := range l.readable(c.index, b, false) {
+			parts = append(parts, draft{part: part{raw: encodeBlock(b)}, index: c.index})
+		}
+	}
+	if len(c.user.Message.Content) == 0 {
+		l.repair(c.index, agent.RepairEmpty, "a message without content was left out")
+	}
+	if len(parts) > 0 {
+		l.items = append(l.items, &item{index: c.index, parts: parts})
+	}
+}
+
+// takeAssistant takes in a message of the model's. It joins the item of the response that it is of,
+// which may have results after it: some runs call tools while the model still speaks.
+func (l *loader) takeAssistant(index int, m *agent.Assistant) {
+	key := responseKey{m.Message.ID, m.RequestID}
+	var parts []draft
+	for _, b := range m.Message.Content {
+		if r := resultBlock(b); r != nil {
+			l.takeResult(index, r, "")
+			continue
+		}
+		if p, ok := l.assistantBlock(index, b); ok {
+			parts = append(parts, p)
+		}
+	}
+	if n := len(l.items); n > 0 && l.items[n-1].assistant && l.items[n-1].key == key && (key.message != "" || !l.answeredSince(n)) {
+		l.items[n-1].parts = append(l.items[n-1].parts, parts...)
+		return
+	}
+	if len(parts) > 0 {
+		l.items = append(l.items, &item{index: index, assistant: true, key: key, model: l.modelOf(m.Message.Model), parts: parts})
+	}
+}
+
+// answeredSince reports whether there are results behind the first n items.
+func (l *loader) answeredSince(n int) bool {
+	return len(l.results) > 0 && l.results[len(l.results)-1].after == n
+}
+
+// modelOf is a model as the session calls it: servers have names of their own for the same.
+func (l *loader) modelOf(name string) string {
+	for _, m := range l.models {
+		if m == name || sameModel(m, name) {
+			return m
+		}
+	}
+	return name
+}
+
+func (l *loader) takeResult(index int, r *agent.ToolResultBlock, refused string) {
+	block, names := l.resultContent(index, r)
+	l.results = append(l.results, &givenResult{index: index, after: len(l.items), block: block, names: names, refused: refused})
+}
+
+// dropHalves drops the use of a tool that runs with the model without its result, and the other way
+// round: the API takes them in pairs. A use may be answered in the model's next message, if that has
+// to wait for the results of other calls.
+func (l *loader) dropHalves() {
+	open := map[string]bool{} // uses of the items that follow each other, without a result
+	answered := map[string]bool{}
+	for i, it := range l.items {
+		if !it.assistant {
+			continue
+		}
+		for _, p := range it.parts {
+			if p.use != "" {
+				open[p.use] = true
+			}
+			if p.answers != "" && open[p.answers] {
+				answered[p.answers] = true
+				delete(open, p.answers)
+			}
+		}
+		ends := i+1 == len(l.items) || !l.items[i+1].assistant
+		if ends && !slices.ContainsFunc(it.parts, func(p draft) bool { return p.call != nil }) {
+			clear(open)
+		}
+	}
+	for _, it := range l.items {
+		seen := map[string]bool{}
+		it.parts = slices.DeleteFunc(it.parts, func(p draft) bool {
+			id := p.use + p.answers
+			half := id != "" && (!answered[id] || seen[p.use+"\n"+p.answers])
+			seen[p.use+"\n"+p.answers] = true
+			if half {
+				l.repair(p.index, agent.RepairMalformed, "the use of a server tool without its result, or the other way round, was left out: %s", clip(id, 100))
+			}
+			return half
+		})
+	}
+}

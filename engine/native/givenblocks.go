@@ -1,0 +1,379 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// maxNesting is how deep JSON of a history may be nested. The API's own bound is for the whole request.
+const maxNesting = 400
+
+// The kinds of blocks beside those that package agent has types for. What the API does not take in a
+// place it refuses with the whole request, so what is in none of these lists is left out.
+var (
+	userKinds  = []string{"container_upload", "document", "search_result"}
+	modelKinds = []string{
+		"advisor_tool_result", "bash_code_execution_tool_result", "code_execution_tool_result", "compaction",
+		"container_upload", "fallback", "mcp_tool_listing", "mcp_tool_result", "mcp_tool_use", "server_tool_use",
+		"text_editor_code_execution_tool_result", "tool_search_tool_result", "web_fetch_tool_result", "web_search_tool_result",
+	}
+)
+
+// resultBlock is b if it is a result of a call, wherever it stands; else nil.
+func resultBlock(b agent.Block) *agent.ToolResultBlock {
+	r, _ := known(b).(*agent.ToolResultBlock)
+	return r
+}
+
+// known is a block in the type that package agent has for its kind, if it can be read as that. A nil
+// pointer is nil.
+func known(b agent.Block) agent.Block {
+	switch t := b.(type) {
+	case *agent.TextBlock:
+		if t == nil {
+			return nil
+		}
+	case *agent.ThinkingBlock:
+		if t == nil {
+			return nil
+		}
+	case *agent.ToolUseBlock:
+		if t == nil {
+			return nil
+		}
+	case *agent.ToolResultBlock:
+		if t == nil {
+			return nil
+		}
+	case *agent.ImageBlock:
+		if t == nil {
+			return nil
+		}
+	case *agent.UnknownBlock:
+		if t == nil || !validJSON(t.Raw) {
+			return nil
+		}
+		return agent.DecodeBlock(t.Raw)
+	}
+	return b
+}
+
+// safeContent is content without what cannot be encoded.
+func safeContent(c agent.Content) agent.Content {
+	safe := make(agent.Content, 0, len(c))
+	for _, b := range c {
+		if b = known(b); b != nil {
+			safe = append(safe, b)
+		}
+	}
+	return safe
+}
+
+// validJSON reports whether raw is JSON, and not nested too deep.
+func validJSON(raw json.RawMessage) bool {
+	if !json.Valid(raw) {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxNesting {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return true
+}
+
+// readable checks a block that is not the model's: in a message of the user's, or in a result. It
+// returns what stands for it.
+func (l *loader) readable(index int, b agent.Block, inResult bool) []agent.Block {
+	switch b := known(b).(type) {
+	case *agent.TextBlock:
+		if isBlank(b.Text) {
+			l.repair(index, agent.RepairEmpty, "a text without anything in it was left out")
+			return nil
+		}
+		if b.Extra == nil {
+			return []agent.Block{b}
+		}
+		l.extras(index, "text", b.Extra)
+		return []agent.Block{&agent.TextBlock{Text: b.Text}}
+	case *agent.ImageBlock:
+		return l.image(index, b)
+	case *agent.UnknownBlock:
+		if slices.Contains(userKinds, b.Type) && (!inResult || b.Type != "container_upload") {
+			return l.document(index, b)
+		}
+		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out", clip(b.Type, 40))
+	case nil:
+		l.repair(index, agent.RepairMalformed, "a block that could not be read was left out")
+	default:
+		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+	}
+	return nil
+}
+
+func blockKind(b agent.Block) string {
+	var head struct {
+		Type string `json:"type"`
+	}
+	decodeLoose(encode(b), &head)
+	return head.Type
+}
+
+// extras reports the fields of a block that are left out. Breakpoints of the cache are the engine's
+// own to set, so those of an earlier run are no loss.
+func (l *loader) extras(index int, kind string, extra agent.Fields, keep ...string) agent.Fields {
+	var kept agent.Fields
+	var gone []string
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		raw := extra[name]
+		switch {
+		case name == "cache_control" || string(bytes.TrimSpace(raw)) == "null":
+		case slices.Contains(keep, name) && validJSON(raw):
+			if kept == nil {
+				kept = agent.Fields{}
+			}
+			kept[name] = raw
+		default:
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		l.repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, clip(strings.Join(gone, ", "), 200))
+	}
+	return kept
+}
+
+// assistantBlock checks a block of the model's.
+func (l *loader) assistantBlock(index int, b agent.Block) (draft, bool) {
+	d := draft{index: index}
+	switch b := known(b).(type) {
+	case *agent.TextBlock:
+		if isBlank(b.Text) {
+			l.repair(index, agent.RepairEmpty, "a text without anything in it was left out")
+			return d, false
+		}
+		d.raw = encodeBlock(&agent.TextBlock{Text: b.Text, Extra: l.citations(index, b.Extra)})
+	case *agent.ThinkingBlock:
+		if b.Signature == "" {
+			l.repair(index, agent.RepairThought, "a thought without a signature was left out")
+			return d, false
+		}
+		l.extras(index, "thinking", b.Extra)
+		d.raw, d.thought = encodeBlock(&agent.ThinkingBlock{Thinking: b.Thinking, Signature: b.Signature}), true
+	case *agent.ToolUseBlock:
+		d.call = l.toolUse(index, b)
+		d.raw = encodeBlock(d.call)
+	case *agent.UnknownBlock:
+		return l.modelBlock(index, b)
+	case nil:
+		l.repair(index, agent.RepairMalformed, "a block that could not be read was left out")
+		return d, false
+	default:
+		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+		return d, false
+	}
+	return d, true
+}
+
+// citations are the citations among a text's further fields.
+func (l *loader) citations(index int, extra agent.Fields) agent.Fields {
+	kept := l.extras(index, "text", extra, "citations")
+	var list []map[string]json.RawMessage
+	if raw, ok := kept["citations"]; ok && (json.Unmarshal(raw, &list) != nil || len(list) == 0) {
+		if len(list) > 0 || string(bytes.TrimSpace(raw)) != "[]" {
+			l.repair(index, agent.RepairMalformed, "the citations of a text were left out")
+		}
+		return nil
+	}
+	return kept
+}
+
+// toolUse checks a call, all but whether its ID is its own.
+func (l *loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
+	use := &agent.ToolUseBlock{ID: b.ID, Name: validName(b.Name), Input: b.Input, Extra: l.extras(index, "tool_use", b.Extra, "caller")}
+	if use.Name != b.Name {
+		l.repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", clip(b.Name, 150), use.Name)
+	}
+	if caller := use.Extra["caller"]; caller != nil && !isObject(caller) {
+		l.repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
+		use.Extra = nil
+	}
+	switch raw := bytes.TrimSpace(b.Input); {
+	case len(raw) == 0 || string(raw) == "null":
+		use.Input = json.RawMessage("{}")
+	case raw[0] != '{' || !validJSON(raw):
+		l.repair(index, agent.RepairMalformed, "the input of a call of %s was replaced by {}: it is no JSON object", clip(use.Name, 100))
+		use.Input = json.RawMessage("{}")
+	}
+	return use
+}
+
+// modelBlock checks a block of the model's that this package has no type for. It goes back as it came.
+func (l *loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
+	d := draft{index: index}
+	fields, why := blockFields(b)
+	switch {
+	case why != "":
+	case b.Type == "redacted_thinking":
+		d.thought = true
+		if len(fields) != 2 || stringIn(fields, "data") == "" {
+			why = "it has not the fields that it should have"
+		}
+	case !slices.Contains(modelKinds, b.Type):
+		why = "it is of no kind that the model could have said"
+	case strings.HasSuffix(b.Type, "_tool_use"):
+		if d.use = stringIn(fields, "id"); d.use == "" || !isObject(fields["input"]) {
+			why = "it has not the fields that it should have"
+		}
+	case strings.HasSuffix(b.Type, "_tool_result"):
+		if d.answers = stringIn(fields, "tool_use_id"); d.answers == "" {
+			why = "it does not say which use it answers"
+		}
+	}
+	if why != "" {
+		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", clip(b.Type, 40), why)
+		return d, false
+	}
+	d.raw = canonical(encode(b))
+	if _, cached := fields["cache_control"]; cached {
+		delete(fields, "cache_control")
+		d.raw = canonical(encode(fields))
+	}
+	return d, true
+}
+
+// blockFields are the fields of a block in raw form, or why it cannot be a block.
+func blockFields(b *agent.UnknownBlock) (fields map[string]json.RawMessage, why string) {
+	if !validJSON(b.Raw) || json.Unmarshal(b.Raw, &fields) != nil || fields == nil {
+		return nil, "it is no JSON object"
+	}
+	if stringIn(fields, "type") != b.Type || repeated(b.Raw) {
+		return nil, "its fields are not clear"
+	}
+	for _, name := range []string{"text", "id", "name", "tool_use_id", "tool_name", "thinking", "signature"} {
+		if raw, ok := fields[name]; ok && (len(raw) == 0 || raw[0] != '"') {
+			return nil, name + " is no text"
+		}
+	}
+	if raw, ok := fields["is_error"]; ok && !slices.Contains([]string{"true", "false", "null"}, string(raw)) {
+		return nil, "is_error is neither true nor false"
+	}
+	return fields, ""
+}
+
+// repeated reports whether an object has a field twice: who reads it cannot know which one counts.
+func repeated(raw json.RawMessage) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	seen := map[string]bool{}
+	if _, err := dec.Token(); err != nil {
+		return true
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		name, ok := key.(string)
+		if err != nil || !ok || seen[name] {
+			return true
+		}
+		seen[name] = true
+		var skipped json.RawMessage
+		if dec.Decode(&skipped) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func stringIn(fields map[string]json.RawMessage, name string) string {
+	var s string
+	if json.Unmarshal(fields[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// resultContent checks a result. It returns it with the names of the tools that it refers to.
+func (l *loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.ToolResultBlock, []string) {
+	l.extras(index, "tool_result", r.Extra)
+	out := &agent.ToolResultBlock{ToolUseID: r.ToolUseID, IsError: r.IsError}
+	var names []string
+	for _, b := range r.Content {
+		if name := referenceIn(b); name != "" {
+			names = append(names, name)
+			out.Content = append(out.Content, &agent.UnknownBlock{Type: "tool_reference", Raw: encode(toolReference{"tool_reference", name})})
+			continue
+		}
+		out.Content = append(out.Content, l.readable(index, b, true)...)
+	}
+	if len(names) > 0 && (r.IsError || len(names) < len(out.Content)) {
+		l.repair(index, agent.RepairReference, "references to tools stood beside something else, so words stand for them: %s", clip(strings.Join(names, ", "), 200))
+		out.Content, names = withoutReferences(out.Content), nil
+	}
+	if r.IsError {
+		out.Content = l.textOnly(index, out.Content)
+	}
+	switch {
+	case len(r.Content) == 0:
+	case len(out.Content) == 0:
+		out.Content = agent.TextContent("(no output)")
+	case len(out.Content) == len(r.Content) && len(r.Content) == 1:
+		if t, ok := r.Content[0].(*agent.TextBlock); ok && out.Content[0] == agent.Block(t) {
+			out.Content = r.Content // which may be one plain text
+		}
+	}
+	return out, names
+}
+
+// referenceIn is the name of the tool that a block refers to; empty for every other block.
+func referenceIn(b agent.Block) string {
+	u, ok := known(b).(*agent.UnknownBlock)
+	if !ok || u.Type != "tool_reference" {
+		return ""
+	}
+	fields, why := blockFields(u)
+	if name := stringIn(fields, "tool_name"); why == "" && clientName.MatchString(name) {
+		return name
+	}
+	return ""
+}
+
+// withoutReferences has words in the place of references to tools.
+func withoutReferences(c agent.Content) agent.Content {
+	var out agent.Content
+	for _, b := range c {
+		if name := referenceIn(b); name != "" {
+			b = &agent.TextBlock{Text: "[tool " + name + "]"}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// textOnly has only what an error result may have.
+func (l *loader) textOnly(index int, c agent.Content) agent.Content {
+	return slices.DeleteFunc(c, func(b agent.Block) bool {
+		_, ok := b.(*agent.TextBlock)
+		if !ok {
+			l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out of a result: one that is an error has text only", blockKind(b))
+		}
+		return !ok
+	})
+}

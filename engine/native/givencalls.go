@@ -1,0 +1,196 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// The texts that stand for what is missing in a history.
+const (
+	textNoBeginning = "[The beginning of this conversation is missing]"
+	textUnanswered  = "[The conversation was interrupted before this tool call had a result]"
+)
+
+// build puts the history together: after each message of the model's the answers to its calls, in their order.
+func (l *loader) build() {
+	taken := map[*agent.ToolUseBlock]*givenResult{}
+	l.match(taken)
+	for k, it := range l.items {
+		if !it.assistant {
+			l.addUser(it.parts...)
+			continue
+		}
+		parts := it.parts
+		for n := len(parts); n > 0 && parts[n-1].thought; n-- {
+			l.repair(parts[n-1].index, agent.RepairThought, "a thought at the end of a message was left out")
+			parts = parts[:n-1]
+		}
+		l.addAssistant(it.model, parts)
+		for _, p := range parts {
+			if p.call != nil {
+				l.addAnswer(k, p, taken[p.call])
+			}
+		}
+	}
+	for _, r := range l.results {
+		if r.used || r.refused != "" {
+			continue
+		}
+		kind, what := agent.RepairOrphan, "there is no call"
+		if l.history.ids[r.block.ToolUseID] {
+			kind, what = agent.RepairDuplicate, "there is another one for the call"
+		}
+		l.repair(r.index, kind, "a tool result was left out, because %s: %s", what, clip(r.block.ToolUseID, 100))
+	}
+}
+
+// match finds the result of each call: the next one after it that has its ID, or one that stands before it.
+func (l *loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
+	calls := map[string][]int{} // the items that have a call with this ID
+	for k, it := range l.items {
+		for _, p := range it.parts {
+			if p.call != nil {
+				calls[p.call.ID] = append(calls[p.call.ID], k)
+			}
+		}
+	}
+	byID := map[string][]*givenResult{}
+	for _, r := range l.results {
+		byID[r.block.ToolUseID] = append(byID[r.block.ToolUseID], r)
+	}
+	for k, it := range l.items {
+		for i := range it.parts {
+			use := it.parts[i].call
+			if use == nil {
+				continue
+			}
+			id := use.ID
+			calls[id] = calls[id][1:]
+			last := len(l.items)
+			if len(calls[id]) > 0 {
+				last = calls[id][0]
+			}
+			if r := pick(byID[id], k, last); r != nil {
+				r.used = true
+				taken[use] = r
+			}
+			if name := l.freeID(id); name != id {
+				renamed := *use
+				renamed.ID = name
+				l.repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", clip(id, 100), name)
+				it.parts[i].call, it.parts[i].raw = &renamed, encodeBlock(&renamed)
+				if r := taken[use]; r != nil {
+					answer := *r.block
+					answer.ToolUseID = name
+					r.block = &answer
+					taken[&renamed] = r
+				}
+			}
+		}
+	}
+}
+
+// pick picks the result for a call in item k. Those behind item last are for a later call with the same ID.
+// One that the API has refused stands back.
+func pick(results []*givenResult, k, last int) *givenResult {
+	for _, wanted := range []func(r *givenResult) bool{
+		func(r *givenResult) bool { return r.after > k && r.after <= last && r.refused == "" },
+		func(r *givenResult) bool { return r.after <= k && r.refused == "" },
+		func(r *givenResult) bool { return r.after > k && r.after <= last },
+	} {
+		if i := slices.IndexFunc(results, func(r *givenResult) bool { return !r.used && wanted(r) }); i >= 0 {
+			return results[i]
+		}
+	}
+	return nil
+}
+
+// freeID is an ID that the API takes and no other call has. Equal histories get equal IDs.
+func (l *loader) freeID(id string) string {
+	clean := legal(id)
+	if clean == "" {
+		clean = "toolu"
+	}
+	name := clean
+	for n := 2; l.history.ids[name]; n++ {
+		name = fmt.Sprintf("%s_%d", clean, n)
+	}
+	if l.history.ids == nil {
+		l.history.ids = map[string]bool{}
+	}
+	l.history.ids[name] = true
+	return name
+}
+
+// addAnswer adds the answer to a call in item k. Nil stands for none.
+func (l *loader) addAnswer(k int, p draft, r *givenResult) {
+	errorText := ""
+	switch {
+	case r == nil:
+		errorText = textUnanswered
+		l.repair(p.index, agent.RepairUnanswered, "a tool call without a result was answered with an error: %s", clip(p.call.ID, 100))
+	case r.refused != "":
+		errorText = droppedResult(r.refused)
+	case r.after != k+1:
+		l.repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", clip(p.call.ID, 100))
+	}
+	if errorText != "" {
+		block := &agent.ToolResultBlock{ToolUseID: p.call.ID, IsError: true, Content: agent.TextContent(errorText)}
+		l.addUser(draft{part: part{raw: encodeBlock(block)}, index: p.index})
+		return
+	}
+	l.addUser(draft{part: part{raw: encodeBlock(r.block)}, index: r.index})
+	if len(r.names) > 0 {
+		e := len(l.history.entries) - 1
+		l.references = append(l.references, givenReference{
+			entry: e, part: len(l.history.entries[e].parts) - 1, index: r.index, id: r.block.ToolUseID, names: r.names,
+		})
+	}
+}
+
+func (l *loader) addUser(parts ...draft) {
+	l.history.addUser(rawParts(parts)...)
+	l.note(parts)
+}
+
+func (l *loader) addAssistant(model string, parts []draft) {
+	if len(parts) == 0 {
+		return
+	}
+	if len(l.history.entries) == 0 {
+		l.repair(parts[0].index, agent.RepairBeginning, "the conversation begins with the model's words: %q was put before them", textNoBeginning)
+		l.addUser(draft{part: textPart(textNoBeginning), index: parts[0].index})
+	}
+	var ids []string
+	for _, p := range parts {
+		if p.call != nil {
+			ids = append(ids, p.call.ID)
+		}
+	}
+	l.history.addAssistant(model, rawParts(parts), ids)
+	l.note(parts)
+}
+
+// note notes where the latest parts of the history are from.
+func (l *loader) note(parts []draft) {
+	if len(parts) == 0 {
+		return
+	}
+	if len(l.origins) < len(l.history.entries) {
+		l.origins = append(l.origins, nil)
+	}
+	last := &l.origins[len(l.origins)-1]
+	for _, p := range parts {
+		*last = append(*last, p.index)
+	}
+}
+
+func rawParts(drafts []draft) []part {
+	parts := make([]part, len(drafts))
+	for i, d := range drafts {
+		parts[i] = d.part
+	}
+	return parts
+}

@@ -1,0 +1,256 @@
+package native
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	_ "image/gif"  // to be measured
+	_ "image/jpeg" // to be measured
+	_ "image/png"  // to be measured
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	_ "golang.org/x/image/webp" // to be measured
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// The API's limits on images: https://platform.claude.com/docs/en/build-with-claude/vision.
+const (
+	maxImageBase64 = 5 << 20 // bytes of base64
+	maxImageSide   = 8000    // pixels
+	manyImages     = 20      // with more of them in a request,
+	maxManySide    = 2000    // each side may have this many pixels
+	maxURL         = 1 << 16
+)
+
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// countImages counts the images of a conversation.
+func countImages(msgs []agent.Message) int {
+	n := 0
+	var count func(c agent.Content)
+	count = func(c agent.Content) {
+		for _, b := range c {
+			switch b := known(b).(type) {
+			case *agent.ImageBlock:
+				n++
+			case *agent.ToolResultBlock:
+				count(b.Content)
+			}
+		}
+	}
+	for _, m := range msgs {
+		if u, ok := m.(*agent.User); ok {
+			count(u.Message.Content)
+		}
+	}
+	return n
+}
+
+// image checks an image. What stands for it is the image itself, a smaller one, or a note.
+func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
+	l.extras(index, "image", b.Extra)
+	src := b.Source
+	switch src.Type {
+	case "url":
+		if src.URL != "" && len(src.URL) <= maxURL {
+			return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, URL: src.URL}}}
+		}
+		return l.mediaNote(index, "An image", "it has no URL")
+	case "file":
+		if src.FileID != "" && len(src.FileID) <= 1<<10 {
+			return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, FileID: src.FileID}}}
+		}
+		return l.mediaNote(index, "An image", "it names no file")
+	case "base64":
+	default:
+		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", clip(src.Type, 40)))
+	}
+	data, clean := decodeBase64(src.Data)
+	if data == nil {
+		return l.mediaNote(index, "An image", "its data is no base64")
+	}
+	if clean && l.fits(src, data) {
+		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
+	}
+	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: src.MediaType, Data: data}}}
+	fitted := modelContent(mcphost.ModelContent("the history", "image", res, nil))
+	l.repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip(fitted.Text(), 300))
+	return fitted
+}
+
+// decodeBase64 decodes standard base64. clean reports that there is nothing else in it, such as line ends.
+func decodeBase64(s string) (data []byte, clean bool) {
+	data, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err == nil && len(data) > 0 {
+		return data, !strings.ContainsAny(s, "\r\n")
+	}
+	s = strings.NewReplacer("\r", "", "\n", "", " ", "", "=", "", "-", "+", "_", "/").Replace(s)
+	if data, err = base64.RawStdEncoding.DecodeString(s); err != nil || len(data) == 0 {
+		return nil, false
+	}
+	return data, false
+}
+
+// fits reports whether the API takes an image as it is.
+func (l *loader) fits(src agent.ImageSource, data []byte) bool {
+	if len(src.Data) > maxImageBase64 || !slices.Contains(imageTypes, src.MediaType) || http.DetectContentType(data) != src.MediaType {
+		return false
+	}
+	cfg, kind, err := image.DecodeConfig(bytes.NewReader(data))
+	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= l.maxSide
+}
+
+// mediaNote is a text in the place of something that the model could see.
+func (l *loader) mediaNote(index int, what, why string) []agent.Block {
+	text := fmt.Sprintf("[%s was left out of the history: %s]", what, why)
+	l.repair(index, agent.RepairMedia, "%s", strings.Trim(text, "[]"))
+	return []agent.Block{&agent.TextBlock{Text: text}}
+}
+
+// A shape is the fields that a block, or the source of one, has.
+type shape struct{ required, optional []string }
+
+var (
+	documentShapes = map[string]shape{
+		"document":         {[]string{"source"}, []string{"citations", "context", "title"}},
+		"search_result":    {[]string{"content", "source", "title"}, []string{"citations"}},
+		"container_upload": {[]string{"file_id"}, nil},
+	}
+	sourceShapes = map[string]shape{
+		"base64": {[]string{"data", "media_type"}, nil}, "text": {[]string{"data", "media_type"}, nil},
+		"url": {[]string{"url"}, nil}, "file": {[]string{"file_id"}, nil}, "content": {[]string{"content"}, nil},
+	}
+)
+
+// fit takes out the fields that a shape does not have, and says whether all are there that it needs.
+func (s shape) fit(fields map[string]json.RawMessage) (gone []string, whole bool) {
+	for name, raw := range fields {
+		if name != "type" && !slices.Contains(s.required, name) && (!slices.Contains(s.optional, name) || string(raw) == "null") {
+			if string(raw) != "null" && name != "cache_control" {
+				gone = append(gone, name)
+			}
+			delete(fields, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone, !slices.ContainsFunc(s.required, func(name string) bool { return len(fields[name]) == 0 })
+}
+
+// document checks a document, or another block of the user's that is not text or an image.
+func (l *loader) document(index int, b *agent.UnknownBlock) []agent.Block {
+	what := "A block of the kind " + b.Type
+	fields, why := blockFields(b)
+	if why != "" {
+		return l.mediaNote(index, what, why)
+	}
+	before := len(fields)
+	gone, whole := documentShapes[b.Type].fit(fields)
+	if len(gone) > 0 {
+		l.repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, clip(strings.Join(gone, ", "), 200))
+	}
+	changed := len(fields) != before
+	for _, name := range []string{"title", "context", "file_id"} {
+		if raw, ok := fields[name]; ok && raw[0] != '"' {
+			why = name + " is no text"
+		}
+	}
+	if raw, ok := fields["citations"]; ok && raw[0] != '{' {
+		delete(fields, "citations")
+		changed = true
+	}
+	switch {
+	case why != "":
+	case !whole:
+		why = "it has not the fields that it should have"
+	case b.Type == "document":
+		why = l.source(fields["source"])
+	case b.Type == "search_result":
+		why = searchResultFault(fields)
+	}
+	if why != "" {
+		return l.mediaNote(index, what, why)
+	}
+	if changed {
+		return []agent.Block{&agent.UnknownBlock{Type: b.Type, Raw: encode(fields)}}
+	}
+	return []agent.Block{b}
+}
+
+// source says what is wrong with the source of a document; empty if nothing is.
+func (l *loader) source(raw json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil || repeated(raw) {
+		return "its source is no object"
+	}
+	typ := stringIn(fields, "type")
+	s, ok := sourceShapes[typ]
+	if !ok {
+		return fmt.Sprintf("its source is of the unknown type %q", clip(typ, 40))
+	}
+	before := len(fields)
+	if _, whole := s.fit(fields); !whole || len(fields) != before {
+		return "its source has not the fields that it should have"
+	}
+	text := func(name string, most int) bool { v := stringIn(fields, name); return v != "" && len(v) <= most }
+	switch {
+	case typ == "url" && !text("url", maxURL), typ == "file" && !text("file_id", 1<<10):
+		return "its source names nothing"
+	case typ == "text" && (stringIn(fields, "media_type") != "text/plain" || stringIn(fields, "data") == ""):
+		return "its text is not plain, or empty"
+	case typ == "content" && !l.documentContent(fields["content"]):
+		return "its content is not text and images"
+	case typ == "base64":
+		data, clean := decodeBase64(stringIn(fields, "data"))
+		if stringIn(fields, "media_type") != "application/pdf" || !clean || !bytes.HasPrefix(data, []byte("%PDF-")) {
+			return "its data is no PDF in base64"
+		}
+	}
+	return ""
+}
+
+// documentContent reports whether the API takes raw as the content of a document: a text, or texts and images.
+func (l *loader) documentContent(raw json.RawMessage) bool {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return raw[0] == '"' && !isBlank(text)
+	}
+	var content agent.Content
+	if content.UnmarshalJSON(raw) != nil || len(content) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(content, func(b agent.Block) bool {
+		switch b := b.(type) {
+		case *agent.TextBlock:
+			return isBlank(b.Text) || b.Extra != nil
+		case *agent.ImageBlock:
+			data, clean := decodeBase64(b.Source.Data)
+			return b.Source.Type != "base64" || b.Extra != nil || !clean || !l.fits(b.Source, data)
+		}
+		return true
+	})
+}
+
+// searchResultFault says what is wrong with a search result; empty if nothing is.
+func searchResultFault(fields map[string]json.RawMessage) string {
+	var content agent.Content
+	switch {
+	case stringIn(fields, "source") == "" || stringIn(fields, "title") == "":
+		return "it has no source or no title"
+	case fields["content"][0] != '[' || content.UnmarshalJSON(fields["content"]) != nil || len(content) == 0:
+		return "it has no content"
+	case slices.ContainsFunc(content, func(b agent.Block) bool {
+		t, ok := b.(*agent.TextBlock)
+		return !ok || isBlank(t.Text) || t.Extra != nil
+	}):
+		return "its content is not text"
+	}
+	return ""
+}
