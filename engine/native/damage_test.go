@@ -84,7 +84,11 @@ func (s *scene) corrupt(m agent.Message) agent.Message {
 
 var garbage = []any{
 	nil, true, 7.0, "", " ", "x y/z", "toolu_1", "text", "tool_use", "tool_result", "image", "document", "server_tool_use", "tool_reference",
-	map[string]any{}, []any{}, []any{nil}, []any{map[string]any{"type": "text"}}, map[string]any{"type": "text", "text": "more"},
+	map[string]any{},
+	[]any{},
+	[]any{nil},
+	[]any{map[string]any{"type": "text"}},
+	map[string]any{"type": "text", "text": "more"},
 	[]any{map[string]any{"type": "image", "source": map[string]any{"type": "base64", "media_type": "image/png", "data": "AAAA"}}},
 	[]any{map[string]any{"type": "tool_reference", "tool_name": "mcp__s__read"}, map[string]any{"type": "tool_reference", "tool_name": "gone"}},
 	[]any{map[string]any{"type": "document", "source": map[string]any{"type": "text", "media_type": "text/plain", "data": ""}}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -101,7 +102,8 @@ type choice struct {
 	assistant *agent.Assistant // nil for the user's
 	user      *agent.User
 	dropped   bool
-	refused   string // why the API refused it, as the run reported it
+	refused   string // why the API refused it, as the run reported it last
+	settled   bool   // no later report is about it
 }
 
 func (c *choice) uuid() string {
@@ -123,7 +125,7 @@ func (l *loader) choose(msgs []agent.Message) []*choice {
 			case m.Error != "":
 				takeOut(all, m.Supersedes, m.Text())
 				if m.Error == "invalid_request" {
-					takeOutInputs(all, m.Text())
+					refuse(all, m.Text())
 				}
 			case m.Message.Model == syntheticModel:
 			default:
@@ -162,17 +164,26 @@ func takeOut(all []*choice, uuids []string, refused string) {
 	}
 }
 
-// takeOutInputs takes out the inputs at the end of the conversation, which the API has refused. Those
-// with a UUID are named by the report if they are meant.
-func takeOutInputs(all []*choice, refused string) {
+// refuse heeds the report that the API has refused what is new in the conversation. It takes out the
+// inputs at its end; those with a UUID are named by the report if they are meant. Results that were
+// refused before are refused for this reason now.
+func refuse(all []*choice, why string) {
+	byModel := strings.HasPrefix(why, textModelRefused)
+	inputs := true
 	for _, c := range slices.Backward(all) {
-		switch {
-		case c.dropped:
-		case c.assistant != nil || c.user.UUID != "" || len(c.user.ToolResults()) > 0:
-			return
-		default:
-			c.dropped, c.refused = true, refused
+		if c.settled || !c.dropped && c.assistant != nil {
+			break
 		}
+		inputs = inputs && (c.dropped || c.user.UUID == "" && len(c.user.ToolResults()) == 0)
+		switch {
+		case inputs && !c.dropped:
+			c.dropped, c.refused = true, why
+		case c.refused != "" && !byModel:
+			c.refused = why
+		}
+	}
+	for _, c := range all {
+		c.settled = c.settled || byModel
 	}
 }
 

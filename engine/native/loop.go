@@ -371,6 +371,8 @@ func (t *turn) finished(resp *response) *agent.Result {
 	return t.overTurns()
 }
 
+const textModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."
+
 // refused is the result of a turn whose answer the model refused. The API wants what led to it taken
 // out of the conversation, or it goes on refusing.
 func (t *turn) refused(resp *response) *agent.Result {
@@ -383,7 +385,7 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Explanation string `json:"explanation"`
 	}
 	decodeLoose(resp.stopDetails, &details)
-	text := "API Error: the model refused to answer. The turn was taken out of the conversation."
+	text := textModelRefused
 	if details.Explanation != "" {
 		text += " " + details.Explanation
 	}
