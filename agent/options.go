@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -146,7 +147,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Stderr gets each line that a stdio server writes to its standard error. It is called from several goroutines. Nil means none.
 	Stderr func(server, line string)
-	// ConfigProblems are configuration entries that were left out before; they are shown in [SystemInit.MCPServerErrors].
+	// ConfigProblems are configuration entries that were left out before; they are shown in [SystemInit.MCPServerErrors],
+	// as are environment variables that cannot be used.
 	ConfigProblems []MCPServerError
 }
 
@@ -216,6 +218,7 @@ func (o *Options) withDefaults() (Options, error) {
 	opts.AdditionalDirectories = slices.Clone(opts.AdditionalDirectories)
 	opts.History = slices.Clone(opts.History)
 	opts.addTools()
+	opts.addEnvironment()
 	opts.OutputSchema = slices.Clone(opts.OutputSchema)
 	opts.Hooks = opts.Hooks.clone()
 	return opts, nil
@@ -237,6 +240,19 @@ func (o *Options) addTools() {
 	}
 	o.MCPServers[ToolsServer] = mcphost.InProcess(srv)
 	o.Tools = nil
+}
+
+// addEnvironment adds the variables that cannot be used to the problems of the configuration.
+func (o *Options) addEnvironment() {
+	problems := mcphost.EnvProblems(func(name string) (string, bool) {
+		if v, ok := o.Env[name]; ok {
+			return v, true
+		}
+		return os.LookupEnv(name)
+	})
+	for _, p := range problems {
+		o.ConfigProblems = append(o.ConfigProblems, MCPServerError{Type: "invalid_environment", Message: p.String()})
+	}
 }
 
 func (o *Options) check() error {

@@ -93,12 +93,13 @@ func (e Entry) Authenticator(o *mcpauth.Options) (*mcpauth.Authenticator, error)
 // ServerConfig is the entry as a host takes it, without a login: see [Config.ServerConfigs].
 func (e Entry) ServerConfig() mcphost.ServerConfig {
 	common := mcphost.Common{
-		ConnectTimeout: e.ConnectTimeout,
-		CallTimeout:    e.CallTimeout,
-		AlwaysLoad:     e.AlwaysLoad,
-		Required:       e.Required,
-		Disabled:       e.Disabled,
-		Scope:          string(e.Scope),
+		ConnectTimeout:  e.ConnectTimeout,
+		CallTimeout:     e.CallTimeout,
+		MaxMessageBytes: e.MaxMessageBytes,
+		AlwaysLoad:      e.AlwaysLoad,
+		Required:        e.Required,
+		Disabled:        e.Disabled,
+		Scope:           string(e.Scope),
 	}
 	if e.Scope != ScopeDynamic {
 		common.Source = string(e.Scope) // the dynamic scope counts as given in code

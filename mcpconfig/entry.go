@@ -19,6 +19,7 @@ const (
 	keyHeadersHelper  = "headersHelper"
 	keyTimeout        = "timeout"
 	keyConnectTimeout = "connectTimeout"
+	keyMaxMessage     = "maxMessageBytes"
 	keyAlwaysLoad     = "alwaysLoad"
 	keyRequired       = "required"
 	keyDisabled       = "disabled"
@@ -28,7 +29,7 @@ const (
 
 var entryKeys = []string{
 	keyType, keyCommand, keyArgs, keyEnv, keyDir, keyURL, keyHeaders, keyHeadersHelper,
-	keyTimeout, keyConnectTimeout, keyAlwaysLoad, keyRequired, keyDisabled, keyTools, keyOAuth,
+	keyTimeout, keyConnectTimeout, keyMaxMessage, keyAlwaysLoad, keyRequired, keyDisabled, keyTools, keyOAuth,
 }
 
 // foreignKeys are what other hosts, or other people, call these keys.

@@ -34,6 +34,7 @@ func EntryJSON(e Entry) (json.RawMessage, error) {
 		OAuth          *oauthJSON        `json:"oauth,omitempty"`
 		Timeout        int64             `json:"timeout,omitempty"`
 		ConnectTimeout int64             `json:"connectTimeout,omitempty"`
+		MaxMessage     int               `json:"maxMessageBytes,omitempty"`
 		AlwaysLoad     bool              `json:"alwaysLoad,omitempty"`
 		Required       bool              `json:"required,omitempty"`
 		Disabled       bool              `json:"disabled,omitempty"`
@@ -42,7 +43,7 @@ func EntryJSON(e Entry) (json.RawMessage, error) {
 		Type: e.Kind, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir,
 		URL: e.URL, Headers: e.Headers, HeadersHelper: e.HeadersHelper,
 		Timeout: int64(e.CallTimeout / time.Millisecond), ConnectTimeout: int64(e.ConnectTimeout / time.Millisecond),
-		AlwaysLoad: e.AlwaysLoad, Required: e.Required, Disabled: e.Disabled,
+		MaxMessage: e.MaxMessageBytes, AlwaysLoad: e.AlwaysLoad, Required: e.Required, Disabled: e.Disabled,
 	}
 	if e.OAuth != nil {
 		out.OAuth = &oauthJSON{e.OAuth.ClientID, e.OAuth.ClientSecret, e.OAuth.CallbackPort, e.OAuth.MetadataURL, e.OAuth.Scopes}

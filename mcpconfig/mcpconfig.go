@@ -23,9 +23,9 @@
 //
 // type is stdio, http (or streamable-http) or sse. Without it an entry with a command is stdio,
 // and one with a url alone is http, with a note. The other keys: headersHelper and oauth for http
-// and sse; timeout and connectTimeout in milliseconds, alwaysLoad, required, disabled, and
-// tools, a list of {"name": …, "permission_policy": "always_allow", "always_ask" or "always_deny"}, for all. connectTimeout and required are
-// Tenon's own. A key that is not known is told of in a note and does nothing else.
+// and sse; timeout and connectTimeout in milliseconds, maxMessageBytes, alwaysLoad, required, disabled, and
+// tools, a list of {"name": …, "permission_policy": "always_allow", "always_ask" or "always_deny"}, for all. connectTimeout,
+// maxMessageBytes and required are Tenon's own. A key that is not known is told of in a note and does nothing else.
 //
 // # References
 //
@@ -98,7 +98,9 @@ type Entry struct {
 	OAuth         *OAuth
 
 	// CallTimeout and ConnectTimeout are zero when the entry gives none.
-	CallTimeout, ConnectTimeout    time.Duration
+	CallTimeout, ConnectTimeout time.Duration
+	// MaxMessageBytes is the longest message that the server may send; zero when the entry gives none.
+	MaxMessageBytes                int
 	AlwaysLoad, Required, Disabled bool
 	// Policies are the permission policies of single tools, by the tool's own name.
 	Policies map[string]permission.ToolPolicy

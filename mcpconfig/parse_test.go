@@ -38,7 +38,7 @@ func TestEntries(t *testing.T) {
 		// D05 D50
 		{"stdio without type", `{"command": "npx", "args": ["-y", "x"], "env": {"A": "1"}}`, Entry{Kind: Stdio, Command: "npx", Args: []string{"-y", "x"}, Env: map[string]string{"A": "1"}}},
 		{"stdio with type", `{"type": "stdio", "command": "x"}`, Entry{Kind: Stdio, Command: "x"}},
-		{"stdio, all there is", `{"command": "x", "cwd": "sub", "timeout": 90000, "connectTimeout": 1500.5, "alwaysLoad": true, "required": true, "disabled": true}`, Entry{
+		{"stdio, all there is", `{"command": "x", "cwd": "sub", "timeout": 90000, "connectTimeout": 1500.5, "maxMessageBytes": 200e6, "alwaysLoad": true, "required": true, "disabled": true}`, Entry{
 			Kind: Stdio, Command: "x", Dir: "sub", CallTimeout: 90 * time.Second, ConnectTimeout: 1500 * time.Millisecond, AlwaysLoad: true, Required: true, Disabled: true,
 		}},
 		{"null counts as absent", `{"command": "x", "args": null, "env": null, "timeout": null, "disabled": null, "tools": null}`, Entry{Kind: Stdio, Command: "x"}},

@@ -140,10 +140,36 @@ func (d *entryDecoder) duration(key string) time.Duration {
 	return time.Duration(min(ms, float64(math.MaxInt64/int64(time.Millisecond)-1))) * time.Millisecond
 }
 
+// leastMessage is the size below which a limit for messages is taken for a mistake: no server can be talked to within it.
+const leastMessage = 64 << 10
+
+// size decodes a number of bytes. Zero means that none is given.
+func (d *entryDecoder) size(key string) int {
+	m, ok := d.fields[key]
+	if !ok || m.value.isNull() {
+		return 0
+	}
+	n, ok := m.value.number()
+	switch {
+	case !ok:
+		instead := ""
+		if _, isText := m.value.text(); isText {
+			instead = "the number without quotation marks, in bytes"
+		}
+		d.fault(m.value, "a number of bytes", instead, "is %s", m.value.kind())
+		return 0
+	case n < leastMessage:
+		d.note(m.value, "", "is ignored: it is in bytes, and less than %d is taken for a mistake", leastMessage)
+		return 0
+	}
+	return int(min(n, math.MaxInt32))
+}
+
 // common decodes what all kinds of servers have.
 func (d *entryDecoder) common(e *Entry) {
 	e.CallTimeout = d.duration(keyTimeout)
 	e.ConnectTimeout = d.duration(keyConnectTimeout)
+	e.MaxMessageBytes = d.size(keyMaxMessage)
 	e.AlwaysLoad = d.flag(keyAlwaysLoad)
 	e.Required = d.flag(keyRequired)
 	e.Disabled = d.flag(keyDisabled)

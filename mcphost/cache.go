@@ -46,7 +46,7 @@ type toolCache struct {
 func newToolCache(o *Options) *toolCache {
 	dir := o.CacheDir
 	if dir == "" {
-		if v, _ := o.lookupEnv("MCP_DISCOVERY_CACHE"); v != "1" {
+		if v, _ := o.lookupEnv(envDiscoveryCache); v != "1" {
 			return nil
 		}
 		base, err := os.UserCacheDir()

@@ -144,6 +144,10 @@ func mayRepeat(err error, sent bool, t *Tool) bool {
 
 func (c *conn) callError(tool string, sent bool, err error) *CallError {
 	e := &CallError{Server: c.name, Tool: tool, Sent: sent, Err: c.dialer.mask.wrap(err)}
+	var died *diedError
+	if errors.As(err, &died) {
+		e.Stderr, e.Err = died.stderr, c.dialer.mask.wrap(died.err)
+	}
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {
 		e.Code = rpc.Code
@@ -178,7 +182,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}
-	return res, sent, t, err
+	return res, sent, t, c.dialer.lastWords(ctx, l.link, err)
 }
 
 // orEmpty makes the map if there is something to put into it.

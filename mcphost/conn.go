@@ -159,6 +159,7 @@ func (c *conn) close() {
 	}
 	c.mu.Unlock()
 	c.wg.Wait()
+	c.dialer.awaitClosed(nil)
 }
 
 // toolsChanged takes the server's notice; it does not block.

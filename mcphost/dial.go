@@ -37,11 +37,17 @@ type dialer struct {
 	handle handlers
 
 	era atomic.Int32 // so that a server is probed once, not at each connection
+
+	mu sync.Mutex // guards closed
+	// closed is closed when the links of failed attempts are, nil if there were none. A failure is told of
+	// before that, since a child process may take its whole grace; the next attempt waits for it.
+	closed chan struct{}
 }
 
 // dial makes one attempt: connect, handshake, tool list. The error is a
 // *ConnectError.
 func (d *dialer) dial(ctx context.Context) (link, toolList, error) {
+	d.awaitClosed(ctx.Done())
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, d.limits.connect, fmt.Errorf("%w after %v", ErrTimeout, d.limits.connect))
 	defer cancel()
@@ -52,13 +58,42 @@ func (d *dialer) dial(ctx context.Context) (link, toolList, error) {
 			return l, list, nil
 		}
 		err = d.fault(ctx, PhaseList, lerr, l)
-		_ = l.close() // the error of listing says why
+		d.discard(l)
 	}
 	var ce *ConnectError
 	if errors.As(err, &ce) {
-		ce.Elapsed = time.Since(began)
+		ce.Elapsed = ce.failed.Sub(began)
 	}
 	return nil, toolList{}, err
+}
+
+// discard closes the link of a failed attempt, without waiting for it: see awaitClosed.
+func (d *dialer) discard(l link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before, closed := d.closed, make(chan struct{})
+	d.closed = closed
+	go func() { // awaitClosed waits for it
+		defer close(closed)
+		_ = l.close() // why it failed is known
+		if before != nil {
+			<-before
+		}
+	}()
+}
+
+// awaitClosed waits until discarded links are closed, or until giveUp; nil is never.
+func (d *dialer) awaitClosed(giveUp <-chan struct{}) {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed == nil {
+		return
+	}
+	select {
+	case <-closed:
+	case <-giveUp:
+	}
 }
 
 // open connects and shakes hands.
@@ -84,6 +119,7 @@ func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
 	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && diedOfProbe(err) {
 		// Some servers end when the first message is not initialize.
 		d.era.Store(eraSessions)
+		d.awaitClosed(ctx.Done())
 		l, err = d.tryStdio(ctx, c, false)
 	}
 	if err != nil {
@@ -173,13 +209,13 @@ func (d *dialer) newRemote(probing time.Duration) *remoteLink {
 	return l
 }
 
-// handshake connects the library's client. On an error the link is closed, and
+// handshake connects the library's client. On an error the link is discarded, and
 // the error is a *ConnectError.
 func (d *dialer) handshake(ctx context.Context, l *remoteLink, probe bool) error {
 	err := l.connect(ctx, d.client(), probe)
 	if err != nil {
 		ce := d.fault(ctx, PhaseInitialize, err, l)
-		_ = l.close() // the error of the handshake says why
+		d.discard(l)
 		return ce
 	}
 	if l.told.version >= statelessSince {

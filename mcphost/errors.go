@@ -65,10 +65,14 @@ type ConnectError struct {
 	NeedsAuth bool
 	// Transient reports that the same attempt may succeed later.
 	Transient bool
-	Elapsed   time.Duration
+	// Elapsed is how long the attempt took until it failed, without the closing
+	// of what it left behind.
+	Elapsed time.Duration
 	// Hint says what to do, if that is known.
 	Hint string
 	Err  error
+
+	failed time.Time
 }
 
 // Error implements error. It is one line: what failed and why, how long it took,
@@ -87,7 +91,7 @@ func (e *ConnectError) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
-	if e.Elapsed >= time.Millisecond {
+	if e.Elapsed >= time.Millisecond && !errors.Is(e.Err, ErrTimeout) { // a limit that ran out says itself how long that was
 		fmt.Fprintf(&b, " (after %v)", e.Elapsed.Round(time.Millisecond))
 	}
 	if e.Stderr != "" {
@@ -113,12 +117,23 @@ type CallError struct {
 	Code int64
 	// Sent reports that the request may have reached the tool.
 	Sent bool
-	Err  error
+	// Stderr is the end of what the server's process wrote there, if the call
+	// was lost because it ended. It holds no secrets of the configuration.
+	Stderr string
+	Err    error
 }
 
 // Error implements error.
 func (e *CallError) Error() string {
-	return fmt.Sprintf("MCP server %q, tool %q: %v", e.Server, e.Tool, e.Err)
+	text := fmt.Sprintf("MCP server %q", e.Server)
+	if e.Tool != "" { // else it is a request of another kind
+		text += fmt.Sprintf(", tool %q", e.Tool)
+	}
+	text += fmt.Sprintf(": %v", e.Err)
+	if e.Stderr != "" {
+		text += "; stderr: " + lastLines(e.Stderr, 5, bodyHead)
+	}
+	return text
 }
 
 // Unwrap returns the cause.
@@ -144,6 +159,11 @@ func (e *NotReadyError) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// tooLarge says that a message is above the size limit, and what to do. size is what is known of its length.
+func tooLarge(size string, limit int) error {
+	return fmt.Errorf("%w: %s, limit %d; ask for less at a time, or raise the server's maxMessageBytes (MaxMessageBytes in code)", ErrTooLarge, size, limit)
 }
 
 // timeoutError is the type of ErrTimeout. Like net.Error's, it says Timeout.

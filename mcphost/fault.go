@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -27,7 +28,7 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 			err = ctx.Err()
 		}
 	}
-	e := &ConnectError{Server: d.name, Transport: d.cfg.transport(), Phase: phase}
+	e := &ConnectError{Server: d.name, Transport: d.cfg.transport(), Phase: phase, failed: time.Now()}
 	switch c := d.cfg.(type) {
 	case Stdio:
 		e.Command, e.Args = c.Command, d.mask.args(c.Args)
@@ -78,6 +79,28 @@ func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (
 	default:
 	}
 	return exit, e.Exited
+}
+
+// A diedError is a connection lost because the server's process ended.
+type diedError struct {
+	err    error
+	stderr string // the end of what it wrote there, without secrets
+}
+
+func (e *diedError) Error() string { return e.err.Error() }
+func (e *diedError) Unwrap() error { return e.err }
+
+// lastWords adds to the error of a request whose connection broke what the server's process has to say about
+// that: how it ended, and the end of its stderr.
+func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
+	r, ok := l.(*remoteLink)
+	if !ok || r.proc == nil || !errors.Is(err, ErrConnectionLost) || !r.proc.AwaitExit(ctx, exitWait) {
+		return err
+	}
+	if exit := r.proc.Exit(); !strings.Contains(err.Error(), exit.String()) { // a write fails before the end is known
+		err = fmt.Errorf("%w: the server process %v", err, exit)
+	}
+	return &diedError{err, d.mask.hide(r.proc.Stderr())}
 }
 
 // transient reports whether the same attempt may succeed later.

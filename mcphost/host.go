@@ -54,6 +54,9 @@ func New(o *Options) (*Host, error) {
 	servers := opts.Servers
 	opts.Servers = nil
 	h.opts = opts
+	for _, p := range EnvProblems(opts.lookupEnv) {
+		opts.Logger.Warn("environment variable cannot be used", "name", p.Name, "value", p.Value, "want", p.Want)
+	}
 	h.cache = newToolCache(&h.opts)
 	for name, cfg := range servers {
 		if cfg == nil {

@@ -38,12 +38,8 @@ type OutputLimits struct {
 // OutputLimitsFrom reads MAX_MCP_OUTPUT_TOKENS. What is no positive number
 // counts as unset.
 func OutputLimitsFrom(lookup func(name string) (string, bool)) OutputLimits {
-	v, _ := lookup("MAX_MCP_OUTPUT_TOKENS") // empty when unset
-	n, err := strconv.Atoi(strings.TrimSpace(v))
-	if err != nil || n <= 0 {
-		n = 0
-	}
-	return OutputLimits{Tokens: n}
+	v, _ := lookup(envOutputTokens) // empty when unset
+	return OutputLimits{Tokens: parseTokens(v)}
 }
 
 // OutputOptions are options of [FitOutput]. Nil means the defaults.

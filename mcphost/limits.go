@@ -25,7 +25,7 @@ func (o *Options) limitsFor(c Common) limits {
 	}
 	l.own = l.call != 0
 	if l.call == 0 {
-		l.call = o.envMillis("MCP_TOOL_TIMEOUT", DefaultCallTimeout)
+		l.call = o.envMillis(envCallTimeout, DefaultCallTimeout)
 	}
 	l.call, l.idle = max(l.call, 0), max(l.idle, 0) // NoTimeout
 	if l.message == 0 {

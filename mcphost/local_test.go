@@ -155,6 +155,7 @@ type fakeProvider struct {
 	open func(ctx context.Context) error
 	list func(ctx context.Context) ([]*mcp.Tool, error)
 	call func(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error)
+	end  func() // while a session is closed
 
 	mu     sync.Mutex
 	opens  int
@@ -185,6 +186,13 @@ func (p *fakeProvider) OpenSession(ctx context.Context, o *mcpserver.SessionOpti
 type fakeSession struct {
 	mcpserver.ServerSession
 	p *fakeProvider
+}
+
+func (s *fakeSession) Close() error {
+	if s.p.end != nil {
+		s.p.end()
+	}
+	return s.ServerSession.Close()
 }
 
 func (s *fakeSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {

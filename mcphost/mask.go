@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,22 +31,21 @@ type liveSecrets struct {
 // maxLive bounds the secrets that are remembered of connections.
 const maxLive = 64
 
-// newMasker gathers the secrets of a configuration: values of its environment
-// and headers, and what its URL and arguments give away.
+// newMasker gathers the secrets of a configuration: in its environment, also as
+// far as it is this process's, in its headers, its URL and its arguments.
 func newMasker(c ServerConfig) masker {
 	m := masker{live: &liveSecrets{}}
 	switch c := c.(type) {
 	case Stdio:
 		var s []string
+		if !c.CleanEnv {
+			s = inherited(os.Environ())
+		}
 		for k, v := range c.Env {
-			if namesSecret(k) && len(v) >= 3 || looksSecret(v) {
-				s = append(s, v)
-			}
+			s = append(s, secretsOf(k, v)...)
 		}
 		for i, a := range c.Args {
-			if v, ok := argSecret(c.Args[:i], a); ok {
-				s = append(s, v)
-			}
+			s = append(s, argSecrets(c.Args[:i], a)...)
 		}
 		m = m.with(s)
 	case HTTP:
@@ -131,35 +131,21 @@ func (m masker) args(args []string) []string {
 	return out
 }
 
-var secretWords = []string{"key", "token", "secret", "passw", "pwd", "auth", "cred", "bearer", "session", "cookie", "signature", "dsn", "private"}
-
-// namesSecret reports whether the name of a variable, header, flag or parameter
-// says that its value is a secret.
-func namesSecret(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
-}
-
-// looksSecret reports whether a value must be taken for a secret because
-// nothing shows that it is none: it is not short, no number and no path.
-func looksSecret(v string) bool {
-	if len(v) < 8 || strings.HasPrefix(v, "/") || strings.HasPrefix(v, "~") || strings.HasPrefix(v, `C:\`) {
-		return false
-	}
-	_, err := strconv.ParseFloat(v, 64)
-	return err != nil
-}
-
-// headerSecrets are the values of headers, and what follows "Bearer " and the like.
+// headerSecrets are the secrets in the values of headers.
 func headerSecrets(headers map[string]string) []string {
 	var s []string
 	for k, v := range headers {
-		if !namesSecret(k) && !looksSecret(v) {
-			continue
-		}
-		s = append(s, v)
-		if _, token, ok := strings.Cut(v, " "); ok && namesSecret(k) {
-			s = append(s, token)
+		s = append(s, secretsOf(k, v)...)
+	}
+	return s
+}
+
+// inherited are the secrets in the environment that a child process gets from this one.
+func inherited(environ []string) []string {
+	var s []string
+	for _, kv := range environ {
+		if k, v, _ := strings.Cut(kv, "="); namesSecret(k) == saysSecret {
+			s = append(s, secretsOf(k, v)...)
 		}
 	}
 	return s
@@ -170,10 +156,7 @@ func urlSecrets(raw string) []string {
 	if err != nil {
 		return []string{raw}
 	}
-	var s []string
-	if pw, ok := u.User.Password(); ok {
-		s = append(s, pw)
-	}
+	s, _ := secretsInURL(raw)
 	for _, vs := range u.Query() {
 		for _, v := range vs {
 			if len(v) >= 6 {
@@ -184,23 +167,20 @@ func urlSecrets(raw string) []string {
 	return s
 }
 
-// argSecret finds the secret in an argument such as --token=x, x after --token,
-// or the password of a URL.
-func argSecret(before []string, a string) (string, bool) {
+// argSecrets finds the secrets in an argument such as --token=x, x after --token, a URL with a password, or one
+// that looks like a secret.
+func argSecrets(before []string, a string) []string {
+	if k, v, ok := strings.Cut(a, "="); ok && !strings.ContainsAny(k, " :/") {
+		return secretsOf(k, v)
+	}
 	if strings.HasPrefix(a, "-") {
-		flag, v, ok := strings.Cut(a, "=")
-		return v, ok && namesSecret(flag)
+		return nil
 	}
-	if n := len(before); n > 0 && strings.HasPrefix(before[n-1], "-") && namesSecret(before[n-1]) && !strings.Contains(before[n-1], "=") {
-		return a, true
+	flag := ""
+	if n := len(before); n > 0 && strings.HasPrefix(before[n-1], "-") && !strings.Contains(before[n-1], "=") {
+		flag = before[n-1]
 	}
-	if u, err := url.Parse(a); err == nil && u.User != nil {
-		return u.User.Password()
-	}
-	if k, v, ok := strings.Cut(a, "="); ok && namesSecret(k) {
-		return v, true
-	}
-	return "", false
+	return secretsOf(flag, a)
 }
 
 // safeURL renders a URL without credentials: no user, no values in its query.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -122,7 +121,7 @@ func (o *Options) withDefaults() (Options, error) {
 		opts.CloseGrace = 2 * time.Second
 	}
 	if opts.ConnectTimeout == 0 {
-		opts.ConnectTimeout = opts.envMillis("MCP_TIMEOUT", DefaultConnectTimeout)
+		opts.ConnectTimeout = opts.envMillis(envConnectTimeout, DefaultConnectTimeout)
 	}
 	if opts.Dir == "" {
 		dir, err := os.Getwd()
@@ -143,27 +142,11 @@ func (o *Options) lookupEnv(key string) (string, bool) {
 }
 
 // envMillis reads a number of milliseconds. What is not a positive number counts as
-// unset, with a warning.
+// unset: see [EnvProblems].
 func (o *Options) envMillis(key string, unset time.Duration) time.Duration {
-	v, ok := o.lookupEnv(key)
-	if !ok || v == "" {
-		return unset
+	v, _ := o.lookupEnv(key) // empty when unset
+	if d := parseMillis(v); d != nil && *d > 0 {
+		return *d
 	}
-	d := o.parseMillis(key, v)
-	if d == nil || *d == 0 {
-		return unset
-	}
-	return *d
-}
-
-// parseMillis reads a number of milliseconds, zero included; nil if it is none.
-func (o *Options) parseMillis(key, v string) *time.Duration {
-	const most = int64(365 * 24 * time.Hour / time.Millisecond)
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < 0 || n > most {
-		o.Logger.Warn("environment variable ignored: not a number of milliseconds", "name", key)
-		return nil
-	}
-	d := time.Duration(n) * time.Millisecond
-	return &d
+	return unset
 }

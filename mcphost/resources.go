@@ -59,7 +59,7 @@ func requestOnce[T any](ctx context.Context, c *conn, do func(ctx context.Contex
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}
-	return v, err
+	return v, c.dialer.lastWords(ctx, l.link, err)
 }
 
 // all makes a request to one server, or to all that are connected now if server

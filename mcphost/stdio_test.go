@@ -226,7 +226,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 	for _, order := range []string{"first", "last", "middle"} {
 		_, err := h.Call(soon(t), "mcp__small__echo", fmt.Appendf(nil, `{"bytes":%d,"order":%q}`, 3<<20, order), nil)
-		if !errors.Is(err, ErrTooLarge) {
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "ask for less at a time, or raise") {
 			t.Errorf("above the limit, id %s: %v", order, err)
 		}
 		if got := text(t, h, "mcp__small__echo", `{"text":"x"}`); got != `echo {"text":"x"}` {
@@ -350,7 +350,7 @@ func TestCallLimits(t *testing.T) {
 	steady := child("progress", "PERIOD=50ms", "TIMES=20")
 	steady.IdleTimeout = 500 * time.Millisecond
 	mute := child("progress", "TIMES=0")
-	mute.IdleTimeout = 300 * time.Millisecond
+	mute.IdleTimeout, mute.CallTimeout = 300*time.Millisecond, NoTimeout
 	endless := child("progress", "PERIOD=20ms", "TIMES=1000000")
 	endless.IdleTimeout, endless.CallTimeout = time.Second, 500*time.Millisecond
 	byTool := child("progress", "TIMES=0")

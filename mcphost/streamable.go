@@ -368,16 +368,15 @@ func readBody(resp *http.Response, limit int) ([]byte, error) {
 	if limit < 0 {
 		return io.ReadAll(resp.Body)
 	}
-	tooLarge := func(n int64) error { return fmt.Errorf("%w: %d bytes or more, limit %d", ErrTooLarge, n, limit) }
 	if resp.ContentLength > int64(limit) {
-		return nil, tooLarge(resp.ContentLength)
+		return nil, tooLarge(fmt.Sprintf("%d bytes", resp.ContentLength), limit)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the response: %w", err)
 	}
 	if len(body) > limit {
-		return nil, tooLarge(int64(len(body)))
+		return nil, tooLarge(fmt.Sprintf("%d bytes or more", len(body)), limit)
 	}
 	return body, nil
 }

@@ -133,20 +133,20 @@ func settingsWait(s waitServer, r waitRules, optionsConnect bool) time.Duration 
 // waitRules gathers the rules from the options, the environment and the input.
 func (o *Options) waitRules(in WaitInput) waitRules {
 	r := waitRules{startup: o.Wait.StartupWait, batch: defaultBatch}
-	if v, ok := o.lookupEnv("CLAUDE_CODE_MCP_STARTUP_WAIT_MS"); ok && r.startup == nil {
-		r.startup = o.parseMillis("CLAUDE_CODE_MCP_STARTUP_WAIT_MS", v)
+	if v, ok := o.lookupEnv(envStartupWait); ok && r.startup == nil {
+		r.startup = parseMillis(v)
 	}
-	if v, _ := o.lookupEnv("MCP_CONNECTION_NONBLOCKING"); isOff(v) {
+	if v, _ := o.lookupEnv(envNonblocking); isOff(v) {
 		r.blocking = true
 	}
 	if o.Wait.Blocking != nil {
 		r.blocking = *o.Wait.Blocking
 	}
-	r.batch = o.envMillis("MCP_CONNECT_TIMEOUT_MS", defaultBatch)
+	r.batch = o.envMillis(envBatchTimeout, defaultBatch)
 	if o.Wait.BatchTimeout != nil {
 		r.batch = *o.Wait.BatchTimeout
 	}
-	search, set := o.lookupEnv("ENABLE_TOOL_SEARCH")
+	search, set := o.lookupEnv(envToolSearch)
 	set = set && search != ""
 	if in.ToolSearchSet {
 		search, set = "", true

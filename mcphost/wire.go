@@ -568,7 +568,7 @@ func (w *wire) noiseSeen() (n int, head []string) {
 // oversized takes a message above the limit: it fails the call that it answers,
 // or, if that cannot be told, all that are pending.
 func (w *wire) oversized(l jsonl.Line, limit int) {
-	err := fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, l.Size, limit)
+	err := tooLarge(fmt.Sprintf("%d bytes", l.Size), limit)
 	w.log.Warn("message of the server thrown away", "error", err)
 	if id, ok := w.pendingID(l.Head, l.Tail); ok {
 		w.fail(id, err)

@@ -230,8 +230,8 @@ func (s *session) connectedError(server string, err error) error {
 		}
 	}
 	var ce *mcphost.CallError
-	if errors.As(err, &ce) && ce.Tool == "" {
-		err = ce.Err
+	if errors.As(err, &ce) {
+		return err // it names the server
 	}
 	return fmt.Errorf("server %q: %w", server, err)
 }

@@ -494,6 +494,27 @@ func TestConfigProblemsAreShown(t *testing.T) {
 	}
 }
 
+// A variable that cannot be used stands in the init message once, wherever it is set, and the default is used.
+func TestFaultyVariablesAreReported(t *testing.T) {
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.Env = map[string]string{"MCP_TIMEOUT": "30s", "MAX_STRUCTURED_OUTPUT_RETRIES": "few", "MCP_TOOL_TIMEOUT": "9000"}
+	o.Settings = `{"env": {"MAX_MCP_OUTPUT_TOKENS": "25k", "MCP_TOOL_TIMEOUT": "overridden"}}`
+	_, msgs := answered(t, modeltest.New(t, modeltest.Text("x")), o)
+	var got []string
+	for _, e := range last[*agent.SystemInit](msgs).MCPServerErrors {
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "environment variable "), ", want ")
+		got = append(got, e.Type+": "+name)
+	}
+	want := []string{
+		`invalid_environment: MCP_TIMEOUT is "30s"`,
+		`invalid_environment: MAX_MCP_OUTPUT_TOKENS is "25k"`,
+		`invalid_environment: MAX_STRUCTURED_OUTPUT_RETRIES is "few"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestFixSurrogates(t *testing.T) {
 	for in, want := range map[string]string{
 		`"plain"`:                      `"plain"`,

@@ -53,9 +53,17 @@ func readFiles(o *agent.Options) (*files, error) {
 
 // apply lays the options over the files: what the program says itself counts.
 func (f *files) apply(o *agent.Options) {
+	found := mcphost.EnvProblems(func(name string) (string, bool) { // of the settings alone: package agent looked at the others
+		if _, own := o.Env[name]; own {
+			return "", false
+		}
+		v, ok := f.settings.Env[name]
+		return v, ok
+	})
 	env := maps.Clone(f.settings.Env)
 	maps.Copy(env, o.Env)
 	o.Env = env
+	noteVariables(o, append(found, outputRetriesProblem(environ(env))...))
 	for name, config := range f.servers {
 		if _, own := o.MCPServers[name]; own {
 			delete(f.policies, name)
@@ -75,5 +83,12 @@ func (f *files) apply(o *agent.Options) {
 	}
 	for _, p := range f.problems {
 		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: "invalid_config", Message: p.String()})
+	}
+}
+
+// noteVariables adds variables that cannot be used to the problems of the configuration.
+func noteVariables(o *agent.Options, problems []mcphost.EnvProblem) {
+	for _, p := range problems {
+		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Type: "invalid_environment", Message: p.String()})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolschema"
 )
@@ -28,6 +29,18 @@ type structured struct {
 	retries int
 }
 
+// outputRetries is the variable that bounds the retries of a structured answer.
+const outputRetries = "MAX_STRUCTURED_OUTPUT_RETRIES"
+
+// outputRetriesProblem says whether that variable cannot be used.
+func outputRetriesProblem(env environ) []mcphost.EnvProblem {
+	v := env.get(outputRetries)
+	if n, err := strconv.Atoi(v); v == "" || err == nil && n >= 0 {
+		return nil
+	}
+	return []mcphost.EnvProblem{{Name: outputRetries, Value: v, Want: fmt.Sprintf("a whole number, such as %d", defaultOutputRetries)}}
+}
+
 // newStructured makes the tool for a schema. A schema that cannot be used is an error that names the option.
 func newStructured(schema json.RawMessage, env environ) (*structured, error) {
 	if schema == nil {
@@ -37,7 +50,7 @@ func newStructured(schema json.RawMessage, env environ) (*structured, error) {
 		return &agent.OptionError{Field: "OutputSchema", Problem: "cannot be used: " + why, Remedy: "mend the schema"}
 	}
 	out := &structured{server: mcpserver.New("output", nil), retries: defaultOutputRetries}
-	if n, err := strconv.Atoi(env.get("MAX_STRUCTURED_OUTPUT_RETRIES")); err == nil && n >= 0 {
+	if n, err := strconv.Atoi(env.get(outputRetries)); err == nil && n >= 0 {
 		out.retries = n
 	}
 	given := func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
