@@ -60,7 +60,7 @@ func parseDocument(data []byte, file string) (*document, error) {
 	}
 	switch {
 	case len(d.data) > maxBytes:
-		return d, &syntaxError{message: fmt.Sprintf("it has %d bytes, more than the %d that are read", len(d.data), maxBytes)}
+		return d, &syntaxError{message: fmt.Sprintf("it has more than the %d bytes that are read", maxBytes)}
 	case bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return d, &syntaxError{message: "it is UTF-16; save it as UTF-8"}
 	case len(bytes.TrimSpace(d.data)) == 0:
@@ -70,6 +70,11 @@ func parseDocument(data []byte, file string) (*document, error) {
 		return d, d.syntax(at, fmt.Sprintf("it is nested more than %d levels deep", maxDepth))
 	}
 	root, err := hujson.Parse(d.data)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // perhaps a line comment at the end, which the parser wants a line end after
+		if whole, err2 := hujson.Parse(append(bytes.Clone(d.data), '\n')); err2 == nil {
+			root, err = whole, nil
+		}
+	}
 	if err != nil {
 		return d, d.parseError(err)
 	}
@@ -95,7 +100,7 @@ func (d *document) parseError(err error) error {
 	rest := err.Error()[len(m[0]):]
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.message = "the JSON ends too soon: a bracket or quotation mark is not closed"
+		e.message = "the JSON ends too soon: a bracket, a quotation mark or a comment is not closed"
 	case strings.HasPrefix(rest, "invalid literal"):
 		e.message = "invalid value: a string with a bad escape or line break, or a word without quotation marks"
 	default:

@@ -31,6 +31,7 @@ func TestSetServer(t *testing.T) {
 		{"in place of one", "{\n  \"mcpServers\": {\n    \"n\": {\"command\": \"old\"}, // kept\n    \"b\": 1\n  }\n}", "{\n  \"mcpServers\": {\n    \"n\": {\n      \"command\": \"x\",\n      \"args\": [\n        \"-y\",\n        \"a b\"\n      ]\n    }, // kept\n    \"b\": 1\n  }\n}", nil},
 		{"a comment behind the last", "{\n  \"mcpServers\": {\n    \"a\": {} // about a\n  }\n}", "{\n  \"mcpServers\": {\n    \"a\": {}, // about a\n    \"n\": {\n      \"command\": \"x\",\n      \"args\": [\n        \"-y\",\n        \"a b\"\n      ]\n    }\n  }\n}", nil},
 		{"a trailing comma", "{\n  \"mcpServers\": {\n    \"a\": {}, // about a\n  },\n}", "{\n  \"mcpServers\": {\n    \"a\": {}, // about a\n    \"n\": {\n      \"command\": \"x\",\n      \"args\": [\n        \"-y\",\n        \"a b\"\n      ]\n    },\n  },\n}", nil},
+		{"a comment at the end, without a line end", `{"mcpServers":{}} // mine`, `{"mcpServers":{"n":{"command":"x","args":["-y","a b"]}}} // mine`, nil},
 		{"an empty map with a comment", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}", "{\n  \"mcpServers\": {\n    // none yet\n    \"n\": {\n      \"command\": \"x\",\n      \"args\": [\n        \"-y\",\n        \"a b\"\n      ]\n    }\n  }\n}", nil},
 		{"null", `{"mcpServers":null}`, `{"mcpServers":{"n":{"command":"x","args":["-y","a b"]}}}`, nil},
 		{"the last of two of one name", `{"mcpServers":{"n":1,"n":2}}`, `{"mcpServers":{"n":1,"n":{"command":"x","args":["-y","a b"]}}}`, nil},

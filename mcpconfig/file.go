@@ -38,7 +38,7 @@ func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, er
 		}
 		done, err := replace(target, before, after, info, mode)
 		if err != nil {
-			return fmt.Errorf("mcpconfig: %w", err)
+			return fmt.Errorf("mcpconfig: writing %s: %w", target, plain(err))
 		}
 		if done {
 			return nil
@@ -77,6 +77,15 @@ func snapshot(path string) ([]byte, fs.FileInfo, error) {
 	}
 	data, err := os.ReadFile(path)
 	return data, info, err
+}
+
+// plain drops from an error the name of the file that has only just been made, which tells nobody anything.
+func plain(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
 }
 
 // replace puts the new text in place unless the old one has changed.

@@ -45,7 +45,7 @@ func TestImport(t *testing.T) {
 		}},
 		{"no servers", `{"a": 1}`, nil, []string{`file f:1:1: : holds no servers, want "mcpServers", or "servers" or "mcp.servers" as VS Code has them (nothing of this file is used)`}},
 		{"servers of another form", `{"servers": []}`, nil, []string{`file f:1:1: : holds no servers, want "mcpServers", or "servers" or "mcp.servers" as VS Code has them (nothing of this file is used)`}},
-		{"broken", `{`, nil, []string{`file f:1:2: : the JSON ends too soon: a bracket or quotation mark is not closed, want JSON of Claude Desktop, Cursor or VS Code (nothing of this file is used)`}},
+		{"broken", `{`, nil, []string{`file f:1:2: : the JSON ends too soon: a bracket, a quotation mark or a comment is not closed, want JSON of Claude Desktop, Cursor or VS Code (nothing of this file is used)`}},
 		{"an entry of another form", `{"mcpServers": {"a": 1, "b": {"command": "x"}}}`, []string{`b {"command":"x"}`}, []string{`entry f:1:22: a: is a number, want an object (this server is left out)`}},
 	}
 	for _, tt := range tests {

@@ -2,6 +2,7 @@ package mcpconfig
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // ProjectFile is the name of a project's configuration.
@@ -89,7 +91,7 @@ func (l *loader) dynamic() {
 		case len(text) == 0:
 			l.problems = append(l.problems, Problem{Level: LevelFile, File: name, Message: "is empty", Want: "the path of a file, or JSON"})
 			continue
-		case text[0] == '{' || text[0] == '[':
+		case isDocument(text, l.path(value)):
 			l.take(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
 			continue
 		}
@@ -101,6 +103,20 @@ func (l *loader) dynamic() {
 		}
 		l.take(parse(data, l.parseOptions(path, ScopeDynamic)))
 	}
+}
+
+// isDocument reports whether a value is JSON given in place, of whatever type, and not the path of a file, which is
+// what it would be taken for.
+func isDocument(text []byte, path string) bool {
+	text = bytes.TrimPrefix(text, utf8BOM)
+	if len(text) > 0 && strings.IndexByte(`{["`, text[0]) >= 0 {
+		return true
+	}
+	if !json.Valid(text) {
+		return false
+	}
+	_, err := os.Stat(path)
+	return err != nil // 42 may be the name of a file
 }
 
 // settings reads the files that the setting sources stand for.

@@ -185,7 +185,7 @@ func TestLoadIsolatesFaults(t *testing.T) {
 		`file p/w/missing.json: there is no such file, want the path of a file, or JSON (nothing of this file is used)`,
 		`file broken.json:1:17: invalid JSON: invalid character '}' at start of value, want JSON like {"mcpServers": {"NAME": {"command": "…"}}} (nothing of this file is used)`,
 		`entry p/w/.mcp.json:1:37: mcpServers.both.command: is a number, want a string: the program to start; write it in quotation marks (this server is left out)`,
-		`file p/.mcp.json:1:17: the JSON ends too soon: a bracket or quotation mark is not closed, want JSON like {"mcpServers": {"NAME": {"command": "…"}}} (nothing of this file is used)`,
+		`file p/.mcp.json:1:17: the JSON ends too soon: a bracket, a quotation mark or a comment is not closed, want JSON like {"mcpServers": {"NAME": {"command": "…"}}} (nothing of this file is used)`,
 		`note home/.claude.json:1:1: mcpServers.both: is not used: the faulty entry in p/w/.mcp.json comes before it`,
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -132,11 +132,7 @@ func (l *settingsLoader) file(scope Scope, path string) {
 // named reads the file that the caller names, or the JSON given in its place.
 func (l *settingsLoader) named(dir string) {
 	text := bytes.TrimSpace([]byte(l.opts.Settings))
-	switch {
-	case len(text) == 0:
-		return
-	case text[0] == '{':
-		l.read(scopeSettings, inPlaceSettings, text)
+	if len(text) == 0 {
 		return
 	}
 	path := l.opts.Settings
@@ -145,6 +141,10 @@ func (l *settingsLoader) named(dir string) {
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
+	}
+	if isDocument(text, path) {
+		l.read(scopeSettings, inPlaceSettings, text)
+		return
 	}
 	data, err := readFile(path, true)
 	if err != nil {

@@ -109,11 +109,16 @@ func TestFaultySettings(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"absent.json", `{"model":`, `{`} {
+	for _, text := range []string{"absent.json", `{"model":`, `{`, `[]`, `["x"]`, `"x"`, `5`, `true`, `null`} {
 		o := settingsFiles(t, map[string]string{"work/x": ""})
 		o.Settings = text
-		if _, problems := LoadSettings(o); len(problems) != 1 || !problems[0].Named || problems[0].Level != LevelFile {
+		if _, problems := LoadSettings(o); len(problems) != 1 || !problems[0].Named || problems[0].Level != LevelFile || text != "absent.json" && problems[0].File != "--settings" {
 			t.Errorf("%s: %v", text, problems)
 		}
+	}
+	o := settingsFiles(t, map[string]string{"work/5": `{"model": "m"}`})
+	o.Settings = "5"
+	if got, problems := LoadSettings(o); got.Model != "m" || len(problems) > 0 {
+		t.Errorf("a file with the name of a number: %v, %v", got, problems)
 	}
 }

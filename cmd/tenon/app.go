@@ -185,15 +185,19 @@ func safeFor(w io.Writer, text string) string {
 	return b.String()
 }
 
-// oneLine folds white space, line ends included, so that a message stays on its line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// breaks are white space that a line of text has no place for.
+var breaks = regexp.MustCompile(`\s*[^\S ]\s*`)
+
+// oneLine makes a text one line that is safe to write to a terminal: it folds line ends and tabs with the blanks
+// around them. Blanks in the line stay, since they may be part of a name.
+func oneLine(s string) string { return printable(strings.TrimSpace(breaks.ReplaceAllString(s, " "))) }
 
 var optionName = regexp.MustCompile(`Options\.(\w+)`)
 
 // message is an error's text for the terminal: one line, without the names of our packages in front, and with
 // flags in place of the options that they set.
 func message(err error) string {
-	text := oneLine(printable(err.Error()))
+	text := oneLine(err.Error())
 	for _, pkg := range []string{"agent: ", "mcphost: ", "mcpconfig: ", "mcpauth: ", "native: "} {
 		text = strings.TrimPrefix(text, pkg)
 	}

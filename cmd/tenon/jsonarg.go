@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // objectArg reads the argument that stands for a JSON object: the JSON itself, "-" for standard input,
@@ -36,8 +38,11 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 	if len(data) == 0 {
 		return json.RawMessage("{}"), nil
 	}
+	if !utf8.Valid(data) {
+		return nil, usagef("%s not valid UTF-8", where)
+	}
 	if err := checkObject(data); err != nil {
-		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'`, where, err)
+		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'%s`, where, err, meantFile(p, arg))
 	}
 	return data, nil
 }
@@ -50,11 +55,34 @@ func checkObject(data []byte) error {
 	case errors.As(err, &kind):
 		return errors.New("it is " + withArticle(kind.Value))
 	case err != nil:
-		return err
+		return jsonFault(data, err)
 	case object == nil:
 		return errors.New("it is null")
 	}
 	return nil
+}
+
+// jsonFault says what is wrong with JSON, and where.
+func jsonFault(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	at := int(syntax.Offset)
+	if len(data) == 0 || strings.HasPrefix(syntax.Error(), "unexpected end") {
+		return errors.New("it ends too soon: a bracket or a quotation mark is not closed")
+	}
+	rest := data[max(at-1, 0):]
+	r, _ := utf8.DecodeRune(rest)
+	return fmt.Errorf("%q at character %d has no place there", r, utf8.RuneCount(data[:len(data)-len(rest)])+1)
+}
+
+// meantFile asks whether an argument that is no JSON is the name of a file; nothing if there is no such file.
+func meantFile(p *process, arg string) string {
+	if info, err := os.Stat(p.path(arg)); arg == "" || err != nil || info.IsDir() {
+		return ""
+	}
+	return fmt.Sprintf(", or @%s if the file is meant", arg)
 }
 
 // withArticle is a JSON kind in a sentence: an array, a number.

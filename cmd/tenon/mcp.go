@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
@@ -58,6 +59,8 @@ type session struct {
 	host     *mcphost.Host
 	progress *progress
 	started  time.Time // when connecting began
+	// variables are those among the problems that are of the environment, for commands that tell of nothing else.
+	variables []mcpconfig.Problem
 }
 
 // with connects the servers, or only the named one, runs do, and closes them again. Before do runs, each server
@@ -77,7 +80,10 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 	}
 	pr := startProgress(p)
 	defer pr.stop()
-	o := mcphost.Options{Servers: srv.configs, Dir: p.dir, Env: p.envMap(), ConnectTimeout: f.connectTimeout}
+	env := srv.environment(p)
+	variables := variableProblems(env)
+	srv.problems = append(srv.problems, variables...)
+	o := mcphost.Options{Servers: srv.configs, Dir: p.dir, Env: env, ConnectTimeout: f.connectTimeout}
 	if f.verbose {
 		o.OnStderr = stderrLines(p, pr)
 	}
@@ -96,7 +102,12 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 		return err
 	}
 	pr.set("")
-	return do(&session{p, srv, host, pr, started})
+	return do(&session{p, srv, host, pr, started, variables})
+}
+
+// tellVariables reports the variables that cannot be used, while the work goes on.
+func (s *session) tellVariables() {
+	s.progress.above(func() { reportProblems(s.process, s.variables) })
 }
 
 // stderrLines shows what servers write to their standard error.

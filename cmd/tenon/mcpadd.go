@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,14 @@ func newAddCommand(p *process) *cobra.Command {
 }
 
 func (a *addFlags) add(p *process, name string, words []string) error {
+	if why := badName(name); why != "" {
+		return usagef("the name %.80q %s; give another", name, why)
+	}
+	for _, text := range slices.Concat(words, a.env, a.headers, []string{a.dir, a.entry}) {
+		if !utf8.ValidString(text) {
+			return usagef("an argument is not valid UTF-8, and a configuration file can hold nothing else") // not which: it may be secret
+		}
+	}
 	t, err := p.target(mcpconfig.Scope(a.scope))
 	if err != nil {
 		return err
@@ -78,6 +87,24 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 	}
 	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.file)
 	return err
+}
+
+// maxName is the longest name of a server that is added: it is part of the names of its tools.
+const maxName = 128
+
+// badName says why a server should not be called so; empty if it may. Files may have such names all the same.
+func badName(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "is not valid UTF-8"
+	case len(name) > maxName:
+		return fmt.Sprintf("is longer than %d bytes", maxName)
+	case strings.TrimSpace(name) != name:
+		return "begins or ends with a blank"
+	case printable(name) != name:
+		return "holds a character that cannot be seen"
+	}
+	return ""
 }
 
 // build makes the entry that the command line describes.
@@ -104,6 +131,8 @@ func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 		return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: mcpconfig.Stdio, Command: words[0], Args: words[1:], Env: env, Dir: a.dir})
 	case !isURL:
 		return nil, usagef("--transport %s wants a URL that begins with http:// or https://, not %q", a.transport, words[0])
+	case a.transport == "stdio":
+		return nil, usagef("--transport stdio is for a program, and %q is a URL; leave it out", words[0])
 	case len(words) > 1:
 		return nil, usagef("a URL has no arguments; leave out %q", words[1])
 	case len(env) > 0 || a.dir != "":
@@ -151,7 +180,8 @@ func checkEntry(p *process, t target, name string, entry json.RawMessage) error 
 		}
 	}
 	first := problems[slices.IndexFunc(problems, costs)]
-	return fmt.Errorf("nothing was added: %s", problemText(first))
+	first.Level, first.File = mcpconfig.LevelNote, "" // it is not left out, it was never there
+	return usagef("nothing was added: %s", problemText(first))
 }
 
 // costs reports whether a problem is more than a note.

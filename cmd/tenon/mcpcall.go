@@ -65,13 +65,17 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, server
 		return err
 	}
 	return f.with(ctx, p, server, func(s *session) error {
+		s.tellVariables()
 		name, err := findTool(s.host, server, tool)
 		if err != nil {
 			return err
 		}
 		result, err := call(ctx, s.host, s.progress, server, name, input, cf.timeout)
 		s.progress.stop()
-		if err != nil {
+		switch {
+		case errors.Is(err, mcphost.ErrTimeout):
+			return fmt.Errorf("%w; to give it more time: --timeout, the timeout of its entry, or MCP_TOOL_TIMEOUT", err)
+		case err != nil:
 			return err
 		}
 		return writeResult(p, result, cf.asJSON)
@@ -100,7 +104,7 @@ func findTool(host *mcphost.Host, server, tool string) (string, error) {
 	}
 	hint := didYouMean(tool, names)
 	if hint == "" {
-		hint = fmt.Sprintf("; 'tenon mcp tools %s' lists its %d tools", server, len(names))
+		hint = fmt.Sprintf("; 'tenon mcp tools %s' lists its %s", server, count(len(names), "tool"))
 	}
 	return "", usagef("server %q has no tool %q%s", server, tool, hint)
 }

@@ -60,24 +60,24 @@ func (s *session) doctor() error {
 func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 	switch s.Status {
 	case mcphost.StatusConnected:
-		fmt.Fprintf(b, "fine   %s: %d tools, connected in %s, protocol %s\n", printable(s.Name), s.ToolCount, seconds(s.ConnectTime), printable(s.ProtocolVersion))
+		fmt.Fprintf(b, "fine   %s: %s, connected in %s, protocol %s\n", printable(s.Name), count(s.ToolCount, "tool"), seconds(s.ConnectTime), printable(s.ProtocolVersion))
 	case mcphost.StatusDisabled:
 		fmt.Fprintf(b, "off    %s: disabled in its configuration\n", printable(s.Name))
 	default:
 		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), bareReason(s))
 		if a := advice(s); a != "" {
-			fmt.Fprintf(b, "       do: %s\n", oneLine(printable(a)))
+			fmt.Fprintf(b, "       do: %s\n", oneLine(a))
 		}
 		for line := range strings.Lines(s.Stderr) {
 			fmt.Fprintf(b, "       stderr: %s\n", printable(strings.TrimRight(line, "\r\n")))
 		}
 	}
 	for _, r := range s.Rejected {
-		fmt.Fprintf(b, "note   %s: left out tool %q: %s\n", printable(s.Name), r.Name, oneLine(printable(r.Reason)))
+		fmt.Fprintf(b, "note   %s: left out tool %q: %s\n", printable(s.Name), r.Name, oneLine(r.Reason))
 	}
 	if s.Noise > 0 {
-		fmt.Fprintf(b, "note   %s: wrote %d lines to its standard output that are no messages, such as %q; they belong on standard error\n",
-			printable(s.Name), s.Noise, strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
+		fmt.Fprintf(b, "note   %s: wrote to its standard output what is no message (%s), such as %q; that belongs on standard error\n",
+			printable(s.Name), count(s.Noise, "line"), strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
 	}
 }
 
@@ -86,7 +86,7 @@ func bareReason(s mcphost.ServerStatus) string {
 	text := reason(s)
 	var ce *mcphost.ConnectError
 	if errors.As(s.Err, &ce) && ce.Hint != "" {
-		text = strings.TrimSuffix(text, "; "+oneLine(printable(ce.Hint)))
+		text = strings.TrimSuffix(text, "; "+oneLine(ce.Hint))
 	}
 	text, _, _ = strings.Cut(text, "; stderr: ")
 	return text

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -150,7 +151,7 @@ secret; with --json the entry in force is printed as it stands in the file.`,
 				return writeJSON(p, all[0].entry)
 			}
 			for _, f := range all {
-				fmt.Fprintf(p.out, "%s (%s scope, %s)\n", args[0], f.scope, f.file)
+				fmt.Fprintf(p.out, "%s (%s scope, %s)\n", visible(args[0]), f.scope, f.file)
 				if err := writeEntry(p, f.entry); err != nil {
 					return err
 				}
@@ -161,6 +162,14 @@ secret; with --json the entry in force is printed as it stands in the file.`,
 	scopeFlag(c.Flags(), &scope, "", "look in one scope only")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the entry as JSON")
 	return c
+}
+
+// visible is a name as it can be printed: quoted if it holds what cannot be seen.
+func visible(name string) string {
+	if printable(name) != name || strings.TrimSpace(name) != name {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // noEntry is the error for a name that no file has an entry for.
@@ -181,7 +190,7 @@ func writeEntry(p *process, entry json.RawMessage) error {
 		if (key == "env" || key == "headers") && json.Unmarshal(members[key], &inner) == nil {
 			text = strings.Join(slices.Sorted(maps.Keys(inner)), ", ")
 		}
-		if _, err := fmt.Fprintf(p.out, "  %s: %s\n", key, oneLine(printable(text))); err != nil {
+		if _, err := fmt.Fprintf(p.out, "  %s: %s\n", key, oneLine(text)); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (s *session) search(q toolsearch.Query, asJSON bool) error {
 		err = writeToolTable(s.process, matches)
 	}
 	if err == nil && len(matches) == 0 {
-		fmt.Fprintf(s.process.err, "tenon: none of the %d tools matches\n", len(tools))
+		fmt.Fprintf(s.process.err, "tenon: none of the %s matches\n", count(len(tools), "tool"))
 		return errReported
 	}
 	return err

@@ -63,7 +63,7 @@ func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 			fmt.Fprintf(p.err, "tenon: %s\n", serverLine(s))
 		}
 		for _, r := range s.Rejected {
-			fmt.Fprintf(p.err, "tenon: server %q: left out tool %q: %s\n", s.Name, r.Name, oneLine(printable(r.Reason)))
+			fmt.Fprintf(p.err, "tenon: server %q: left out tool %q: %s\n", s.Name, r.Name, oneLine(r.Reason))
 		}
 	}
 	return failed

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -161,9 +162,10 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	stopFollow := pr.follow(func() { v.followServers(live, client) })
 	defer stopFollow()
+	stopInput := func() error { return nil }
 	if f.inputFormat == "stream-json" {
-		stopInput := f.listen(live, p, client, v)
-		defer stopInput()
+		stopInput = f.listen(live, p, client, v)
+		defer func() { _ = stopInput() }() // what it has to say matters at the end alone
 	}
 	for m, err := range client.Messages(live) {
 		if err != nil {
@@ -175,11 +177,18 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 		}
 	}
 	pr.stop()
-	return v.finish(live, client)
+	err := v.finish(live, client)
+	if errors.Is(err, agent.ErrNoResult) {
+		if nothing := stopInput(); nothing != nil {
+			return nothing
+		}
+	}
+	return err
 }
 
-// listen takes in what is said on standard input while the run goes on. The function that it returns ends that.
-func (f *runFlags) listen(live context.Context, p *process, client *agent.Client, v *view) (stop func()) {
+// listen takes in what is said on standard input while the run goes on. The function that it returns ends that, and
+// says whether nothing was asked; it may be called twice.
+func (f *runFlags) listen(live context.Context, p *process, client *agent.Client, v *view) (stop func() error) {
 	ctx, cancel := context.WithCancel(live)
 	in := &streamInput{p: p, client: client, reply: func(reply any) (err error) {
 		v.progress.above(func() { err = writeLine(v.p.out, reply) }) // between messages
@@ -191,9 +200,10 @@ func (f *runFlags) listen(live context.Context, p *process, client *agent.Client
 			in.complain("%v", err)
 		}
 	})
-	return func() {
+	return func() error {
 		cancel()
 		wg.Wait()
+		return in.nothing()
 	}
 }
 
@@ -220,7 +230,7 @@ const stdinWait = 3 * time.Second
 // readPrompt puts the prompt together from the argument and standard input.
 func readPrompt(ctx context.Context, p *process, args []string) (string, error) {
 	if len(args) > 1 {
-		return "", usagef("one PROMPT wanted, got %d arguments; quote the prompt", len(args))
+		return "", usagef("one PROMPT wanted, got %s; quote the prompt", count(len(args), "argument"))
 	}
 	prompt := strings.Join(args, "")
 	var (
@@ -247,6 +257,10 @@ func readPrompt(ctx context.Context, p *process, args []string) (string, error) 
 		return "", err
 	}
 	prompt = strings.TrimSpace(prompt + "\n\n" + string(text))
+	if !utf8.ValidString(prompt) {
+		fmt.Fprintln(p.err, "tenon: the prompt is not valid UTF-8; what is not is replaced by \uFFFD")
+		prompt = strings.ToValidUTF8(prompt, "\uFFFD")
+	}
 	if prompt == "" {
 		return "", usagef("the prompt is empty; try: tenon run \"What can you do?\"")
 	}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -142,6 +140,15 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 	if err != nil {
 		return nil, err
 	}
+	for _, dir := range f.addDirs {
+		switch info, err := os.Stat(p.path(dir)); {
+		case err != nil:
+			return nil, usagef("--add-dir %s: %v", dir, pathCause(err))
+		case !info.IsDir():
+			return nil, usagef("--add-dir %s: it is no directory", dir)
+		}
+	}
+	env, bad := runEnv(p, srv)
 	o := &agent.Options{
 		Model:                  f.model,
 		FallbackModel:          f.fallback,
@@ -158,14 +165,14 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		PermissionMode:         permission.Mode(f.permissionMode),
 		PermissionPromptTool:   f.permissionTool,
 		IncludePartialMessages: f.partial,
-		Env:                    runEnv(p, srv.env),
+		Env:                    env,
 		Dir:                    p.dir,
 		StrictMCPConfig:        true, // MCPServers has them all
 		SettingSources:         f.settingSources(),
 		Settings:               f.settings,
 		AdditionalDirectories:  f.addDirs,
 		SessionID:              f.sessionID,
-		ConfigProblems:         configErrors(srv.problems),
+		ConfigProblems:         configErrors(append(srv.problems, bad...)),
 	}
 	if f.verbose {
 		o.Stderr = stderrLines(p, pr)
@@ -177,28 +184,36 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 // settingSources are the sources of --setting-sources; none is not the same as all.
 func (f *runFlags) settingSources() []agent.SettingSource {
 	sources := []agent.SettingSource{}
-	for _, s := range f.sources {
-		if s = strings.TrimSpace(s); s != "" {
-			sources = append(sources, agent.SettingSource(s))
-		}
+	for _, s := range f.sources.names {
+		sources = append(sources, agent.SettingSource(s))
 	}
 	return sources
 }
 
-// runEnv is the environment of a run. An engine waits two seconds for the servers of configuration files before
+// runEnv is the environment of a run, with the problem of the one variable that it replaces; the engine tells of
+// the others. An engine waits two seconds for the servers of configuration files before
 // its first turn. A run has but one prompt, and servers that are started by npx and the like are rarely there by
 // then: it waits as long as it does for servers of the command line, unless the user has said how long.
-// What the settings files set stands above the environment, as in Claude Code.
-func runEnv(p *process, settings map[string]string) map[string]string {
-	env := p.envMap()
-	maps.Copy(env, settings)
-	if env[startupWait] == "" {
-		env[startupWait] = cmp.Or(env["MCP_TIMEOUT"], strconv.FormatInt(mcphost.DefaultConnectTimeout.Milliseconds(), 10))
+func runEnv(p *process, srv *servers) (env map[string]string, bad []mcpconfig.Problem) {
+	env = srv.environment(p)
+	if bad = variableProblems(only(env, startupWait)); env[startupWait] != "" && len(bad) == 0 {
+		return env, nil
 	}
-	return env
+	env[startupWait] = strconv.FormatInt(mcphost.DefaultConnectTimeout.Milliseconds(), 10)
+	if v := env[connectTimeout]; v != "" && len(variableProblems(only(env, connectTimeout))) == 0 {
+		env[startupWait] = v
+	}
+	return env, bad
 }
 
-const startupWait = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
+func only(env map[string]string, name string) map[string]string {
+	return map[string]string{name: env[name]}
+}
+
+const (
+	startupWait    = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
+	connectTimeout = "MCP_TIMEOUT"
+)
 
 // configErrors are the problems in the form of the init message.
 func configErrors(problems []mcpconfig.Problem) []agent.MCPServerError {
@@ -223,7 +238,7 @@ func schemaArg(p *process, arg string) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if err := checkObject(data); err != nil {
-		return nil, usagef("--json-schema is not a JSON object: %v", err)
+		return nil, usagef("--json-schema is not a JSON object: %v%s", err, meantFile(p, arg))
 	}
 	return data, nil
 }

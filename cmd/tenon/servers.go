@@ -19,14 +19,15 @@ import (
 type serverFlags struct {
 	configs []string
 	strict  bool
-	sources []string
+	sources sourceList
 	more    string // --settings, where a command has it
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated")
+	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated, or have several in a row")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
-	fs.StringSliceVar(&f.sources, "setting-sources", []string{"user", "project", "local"},
+	f.sources.names = []string{"user", "project", "local"}
+	fs.Var(&f.sources, "setting-sources",
 		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory), and the settings files of each")
 }
 
@@ -34,16 +35,12 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 // flag that cannot be meant is an error.
 func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
 	scopes := []mcpconfig.Scope{}
-	for _, s := range f.sources {
-		scope := mcpconfig.Scope(strings.TrimSpace(s))
-		known := []mcpconfig.Scope{mcpconfig.ScopeUser, mcpconfig.ScopeProject, mcpconfig.ScopeLocal}
-		switch {
-		case scope == "": // --setting-sources= reads none
-		case slices.Contains(known, scope):
-			scopes = append(scopes, scope)
-		default:
+	for _, s := range f.sources.names {
+		scope := mcpconfig.Scope(s)
+		if !slices.Contains([]mcpconfig.Scope{mcpconfig.ScopeUser, mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, scope) {
 			return nil, nil, nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
 		}
+		scopes = append(scopes, scope)
 	}
 	// Their other problems are told of by the run that they are for.
 	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: p.dir, SettingSources: scopes, Settings: f.more, LookupEnv: p.lookupEnv})
@@ -62,7 +59,11 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 	})
 	for _, pr := range problems {
 		if pr.Level == mcpconfig.LevelFile && f.names(p, pr.File) {
-			return nil, nil, nil, usagef("--mcp-config: %s", problemText(pr))
+			if !strings.HasPrefix(pr.File, "--mcp-config") {
+				pr.File = "--mcp-config: " + pr.File
+			}
+			pr.Level = mcpconfig.LevelNote // the run ends here, and it goes without saying that nothing is used
+			return nil, nil, nil, usagef("%s", problemText(pr))
 		}
 	}
 	return cfg, settings.Env, problems, nil
@@ -70,7 +71,7 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 
 // names reports whether --mcp-config names the file of a problem, or has the JSON itself.
 func (f *serverFlags) names(p *process, file string) bool {
-	if file == "--mcp-config" {
+	if strings.HasPrefix(file, "--mcp-config") { // perhaps with the number of it
 		return true
 	}
 	for _, given := range f.configs {
@@ -96,6 +97,22 @@ func (f *serverFlags) servers(p *process) (*servers, error) {
 	}
 	configs, more := cfg.ServerConfigs()
 	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil
+}
+
+// environment is the process's with that of the settings files on top, as in Claude Code.
+func (s *servers) environment(p *process) map[string]string {
+	env := p.envMap()
+	maps.Copy(env, s.env)
+	return env
+}
+
+// variableProblems are the variables that cannot be used.
+func variableProblems(env map[string]string) []mcpconfig.Problem {
+	var problems []mcpconfig.Problem
+	for _, v := range mcphost.EnvProblems(func(name string) (string, bool) { value, ok := env[name]; return value, ok }) {
+		problems = append(problems, mcpconfig.Problem{Level: mcpconfig.LevelNote, Message: v.String()})
+	}
+	return problems
 }
 
 // policyRules turns the policies of single tools into rules for them.
@@ -151,7 +168,7 @@ func reportProblems(p *process, problems []mcpconfig.Problem) {
 	}
 }
 
-func problemText(pr mcpconfig.Problem) string { return oneLine(printable(fmt.Sprint(pr))) }
+func problemText(pr mcpconfig.Problem) string { return oneLine(fmt.Sprint(pr)) }
 
 // processIDs are the ids of the servers' processes, each the leader of its process group.
 func processIDs(status []mcphost.ServerStatus) []int {
@@ -187,5 +204,5 @@ func reason(s mcphost.ServerStatus) string {
 	for _, opening := range []string{"connecting to MCP server %q: ", "MCP server %q: "} {
 		text = strings.TrimPrefix(text, fmt.Sprintf(opening, s.Name)) // the name stands beside it
 	}
-	return oneLine(printable(text))
+	return oneLine(text)
 }

@@ -47,12 +47,20 @@ func srvMain(args []string) int {
 		}
 	case "noisy":
 		fmt.Println("welcome to the noisy server")
-	case "calc":
+	case "calc", "doomed":
 	default:
 		fmt.Fprintf(os.Stderr, "srv: no mood %q\n", mood)
 		return 2
 	}
 	server := calcServer(ev)
+	if mood == "doomed" {
+		mcp.AddTool(server, &mcp.Tool{Name: "die", Description: "End the server"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				fmt.Fprintln(os.Stderr, "out of shelves")
+				os.Exit(7)
+				return nil, nil, nil
+			})
+	}
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		ev.say("end %v", err)
 	}

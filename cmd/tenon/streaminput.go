@@ -19,6 +19,8 @@ type streamInput struct {
 	p      *process
 	client *agent.Client
 	reply  func(v any) error // writes to standard output, among the messages
+	// lines counts those that came, said those that were user messages.
+	lines, said int
 }
 
 // An inputLine is one line, as far as it concerns us.
@@ -76,6 +78,7 @@ func (s *streamInput) read(ctx context.Context) error {
 
 // take does what one line says.
 func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
+	s.lines++
 	if line.Oversized() {
 		s.complain("a line of %d bytes is too long and is left out", line.Size)
 		return nil
@@ -97,6 +100,19 @@ func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 	s.complain("a line of type %q means nothing here and is left out", in.Type)
 	return nil
 }
+
+// nothing is the error of a run that ended without a result because nobody asked anything; nil if somebody did.
+func (s *streamInput) nothing() error {
+	switch {
+	case s.said > 0:
+		return nil
+	case s.lines == 0:
+		return errors.New(`nothing was asked: standard input was empty; each line of it is to be a message like ` + exampleInput)
+	}
+	return fmt.Errorf("nothing was asked: %s came on standard input, and none is a message like %s", count(s.lines, "line"), exampleInput)
+}
+
+const exampleInput = `{"type":"user","message":{"role":"user","content":"…"}}`
 
 func (s *streamInput) complain(format string, args ...any) {
 	fmt.Fprintf(s.p.err, "tenon: standard input: %s\n", oneLine(fmt.Sprintf(format, args...)))
@@ -124,8 +140,11 @@ func (s *streamInput) user(ctx context.Context, in inputLine) {
 		return
 	}
 	err = s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
+	if err == nil {
+		s.said++
+	}
 	if err != nil && !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil {
-		s.complain("this message is left out: %v", err)
+		s.complain("this message is left out: %s", message(err))
 	}
 }
 

@@ -10,14 +10,18 @@ import (
 // didYouMean is the middle of an error message about an unknown name: "; did you mean "x"?", or nothing.
 func didYouMean(name string, known []string) string {
 	close := near(name, known)
-	if len(close) == 0 {
+	for i, k := range close {
+		close[i] = strconv.Quote(k)
+	}
+	return meaning(close)
+}
+
+// meaning asks whether one of the names is meant; nothing if there are none.
+func meaning(names []string) string {
+	if len(names) == 0 {
 		return ""
 	}
-	quoted := make([]string, len(close))
-	for i, k := range close {
-		quoted[i] = strconv.Quote(k)
-	}
-	return "; did you mean " + strings.Join(quoted, " or ") + "?"
+	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
 // near gives up to three of the known names that name may have been meant for, the nearest first.

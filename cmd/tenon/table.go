@@ -17,7 +17,7 @@ type table struct {
 
 func (t *table) add(cells ...string) {
 	for i, c := range cells {
-		cells[i] = oneLine(printable(c))
+		cells[i] = oneLine(c)
 	}
 	t.rows = append(t.rows, cells)
 }

@@ -9,18 +9,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// spreadValues lets --mcp-config and --add-dir of 'tenon run' have several values in a row, as the Claude Code CLI
+// spreadValues lets --mcp-config and --add-dir have several values in a row, as the Claude Code CLI
 // takes them: "--mcp-config a.json b.json". That one reads on to the next flag, the prompt included; here a word is
 // a further value only if it cannot be meant as a prompt: for --mcp-config the name of a file, or JSON with servers,
-// and for --add-dir a directory that is there. What follows "--" is never one.
+// and for --add-dir a directory that is there. A 'tenon mcp' command has other words beside it, such as the name of a server:
+// there a file has to be called so. What follows "--" is never one.
 func spreadValues(root *cobra.Command, p *process, args []string) []string {
 	c, rest, err := root.Find(args)
-	if err != nil || c.Parent() != root || c.Name() != "run" {
+	if err != nil || c.Flags().Lookup("mcp-config") == nil {
 		return args
 	}
 	more := map[string]func(*process, string) bool{"mcp-config": namesConfig, "add-dir": namesDir}
+	if c.Name() != "run" {
+		more = map[string]func(*process, string) bool{"mcp-config": looksConfig}
+	}
 	out := append([]string{}, args[:len(args)-len(rest)]...)
-	if len(out) == 0 || out[len(out)-1] != "run" { // flags before the command
+	if len(out) == 0 || out[len(out)-1] != c.Name() { // flags before the command
 		return args
 	}
 	var last string // the flag whose values go on
@@ -62,17 +66,22 @@ func wantsValue(fs *pflag.FlagSet, arg, name string) bool {
 // namesConfig reports whether a word is the value of --mcp-config rather than a prompt. A file that is not there is
 // still meant as one.
 func namesConfig(p *process, word string) bool {
+	if looksConfig(p, word) {
+		return true
+	}
+	info, err := os.Stat(p.path(word))
+	return err == nil && info.Mode().IsRegular() && !strings.HasPrefix(word, "{")
+}
+
+// looksConfig reports whether a word is JSON with servers or the name of a JSON file, by itself.
+func looksConfig(_ *process, word string) bool {
 	if strings.HasPrefix(word, "{") {
 		var config struct {
 			Servers map[string]json.RawMessage `json:"mcpServers"`
 		}
 		return json.Unmarshal([]byte(word), &config) == nil && config.Servers != nil
 	}
-	if strings.HasSuffix(word, ".json") && !strings.ContainsAny(word, " \t\n") {
-		return true
-	}
-	info, err := os.Stat(p.path(word))
-	return err == nil && info.Mode().IsRegular()
+	return strings.HasSuffix(word, ".json") && !strings.HasPrefix(word, "@") && !strings.ContainsAny(word, " \t\n")
 }
 
 func namesDir(p *process, word string) bool {

@@ -37,7 +37,11 @@ func TestSpreadValues(t *testing.T) {
 		{"behind --", "run --mcp-config a.json|--|b.json", "run --mcp-config a.json|--|b.json"},
 		{"the value of another flag", "run --system-prompt --add-dir|src", "run --system-prompt --add-dir|src"},
 		{"standard input", "run --mcp-config a.json|-", "run --mcp-config a.json|-"},
-		{"another command", "mcp call|s|t|--mcp-config a.json|b.json", "mcp call|s|t|--mcp-config a.json|b.json"},
+		{"another command", "mcp call|s|t|--mcp-config a.json|b.json", "mcp call|s|t|--mcp-config a.json|--mcp-config=b.json"},
+		{"the server of another command, called like a file", "mcp call|--mcp-config a.json|b.json|servers|lib", "mcp call|--mcp-config a.json|--mcp-config=b.json|servers|lib"},
+		{"the arguments of a tool", `mcp call|s|t|--mcp-config a.json|{"q":1}`, `mcp call|s|t|--mcp-config a.json|{"q":1}`},
+		{"the file with the arguments of a tool", "mcp call|s|t|--mcp-config a.json|@b.json", "mcp call|s|t|--mcp-config a.json|@b.json"},
+		{"a command without the flag", "mcp get|--mcp-config a.json|b.json", "mcp get|--mcp-config a.json|b.json"},
 	}
 	split := func(s string) []string { // a flag and its first value are parted by a blank
 		var args []string

@@ -59,7 +59,7 @@ func (v *view) init(m *agent.SystemInit) {
 		for _, s := range m.MCPServers {
 			v.note("server %q: %s", s.Name, s.Status)
 		}
-		v.note("model %s, %d tools", m.Model, len(m.Tools))
+		v.note("model %s, %s", m.Model, count(len(m.Tools), "tool"))
 	}
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
@@ -120,7 +120,7 @@ func (v *view) complain(format string, args ...any) {
 	if v.printer.streams() && !v.verbose {
 		return
 	}
-	line := oneLine(printable(fmt.Sprintf(format, args...)))
+	line := oneLine(fmt.Sprintf(format, args...))
 	if v.reported[line] {
 		return
 	}
@@ -136,7 +136,7 @@ func (v *view) note(format string, args ...any) {
 	if !v.verbose {
 		return
 	}
-	line := oneLine(printable(fmt.Sprintf(format, args...)))
+	line := oneLine(fmt.Sprintf(format, args...))
 	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
 }
 
@@ -171,7 +171,7 @@ func (v *view) finish(ctx context.Context, client *agent.Client) error {
 		return agent.ErrNoResult
 	}
 	r := v.result
-	v.note("%d turns in %s, %d tokens in, %d out, about $%.4f", r.NumTurns, seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
+	v.note("%s in %s, %d tokens in, %d out, about $%.4f", count(r.NumTurns, "turn"), seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
 	return runError(r)
 }
 
@@ -196,7 +196,7 @@ func runError(r *agent.Result) error {
 	err := r.Err()
 	switch {
 	case errors.Is(err, agent.ErrMaxTurns):
-		return fmt.Errorf("stopped after %d turns; raise --max-turns for more", r.NumTurns)
+		return fmt.Errorf("stopped after %s; raise --max-turns for more", count(r.NumTurns, "turn"))
 	case errors.Is(err, agent.ErrMaxBudget):
 		return fmt.Errorf("stopped at an estimated $%.4f; raise --max-budget-usd for more", r.TotalCostUSD)
 	}

@@ -35,7 +35,11 @@ func readFiles(o *agent.Options) (*files, error) {
 	})
 	for _, p := range f.problems {
 		if p.Level == mcpconfig.LevelFile && o.Settings != "" && p.Named {
-			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or JSON"}
+			p.Level = mcpconfig.LevelNote // what it costs is said by the error
+			if p.File == "--settings" {
+				p.File = "the JSON"
+			}
+			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or a JSON object"}
 		}
 	}
 	if o.StrictMCPConfig || len(scopes) == 0 {
