@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // A Block is one block of a message's content: a *TextBlock, *ThinkingBlock, *ToolUseBlock,
@@ -127,14 +129,24 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 		*c = TextContent(text)
 		return nil
 	}
+	var blocks Content
+	if err := jsonscan.Array(data, func(raw json.RawMessage) { blocks = append(blocks, DecodeBlock(raw)) }); err != nil {
+		return c.decodeOther(data)
+	}
+	if blocks == nil {
+		blocks = Content{}
+	}
+	*c = blocks
+	return nil
+}
+
+// decodeOther reads what is no list: null is no content, anything else an error.
+func (c *Content) decodeOther(data []byte) error {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
 		return err
 	}
 	*c = nil
-	if raws != nil {
-		*c = make(Content, 0, len(raws))
-	}
 	for _, raw := range raws {
 		*c = append(*c, DecodeBlock(raw))
 	}
@@ -147,7 +159,7 @@ func DecodeBlock(data json.RawMessage) Block {
 	var head struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(data, &head) != nil {
+	if decodeHead(data, &head) != nil {
 		return &UnknownBlock{Raw: bytes.Clone(data)}
 	}
 	b := newBlock(head.Type)

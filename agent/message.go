@@ -214,20 +214,18 @@ type readMessage interface {
 // DecodeMessage reads one message. It fails only for what is no JSON object. A message of a
 // type or form that it does not know comes back as an [Unknown] that holds all of it.
 func DecodeMessage(data json.RawMessage) (Message, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
+	members, err := membersOf(data)
+	if err != nil {
 		return nil, fmt.Errorf("agent: decoding message: %w", err)
 	}
-	if all == nil {
-		return nil, fmt.Errorf("agent: decoding message: got null, want an object")
-	}
 	raw := bytes.Clone(data)
-	var kind, subtype string
-	if json.Unmarshal(all["type"], &kind) != nil {
+	kind, _, ok := textOf(members, "type")
+	if !ok {
 		return &Unknown{Raw: raw}, nil
 	}
-	if s, ok := all["subtype"]; ok && json.Unmarshal(s, &subtype) != nil {
-		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: subtype is %.40s, want a string", s)}, nil
+	subtype, present, ok := textOf(members, "subtype")
+	if present && !ok {
+		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: the subtype of a %q message is no string", kind)}, nil
 	}
 	m := newMessage(kind, subtype)
 	if m == nil {

@@ -116,7 +116,7 @@ func (m *System) UnmarshalJSON(data []byte) error {
 		SessionID string `json:"session_id"`
 		UUID      string `json:"uuid"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	if err := decodeHead(data, &head); err != nil {
 		return err
 	}
 	*m = System{Subtype: head.Subtype, SessionID: head.SessionID, UUID: head.UUID, Raw: bytes.Clone(data)}

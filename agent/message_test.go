@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -260,4 +261,47 @@ var optional = map[string]bool{
 	"error": true, "aborted": true, "supersedes": true, "request_id": true, "timestamp": true, "tool_use_result": true,
 	"isReplay": true, "isSynthetic": true, "api_message_id": true, "ttft_ms": true, "structured_output": true,
 	"terminal_reason": true, "api_error_status": true, "errors": true, "user_message_uuids": true, "result": true,
+}
+
+// What is read in one pass must be what encoding/json reads.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"a","Type":"b","type":"c"}`, `{}`, `null`, `[]`, ` {"a" : [1, {"b":"\u00e9"}] , "b":null}`, `{"\u0061":1,"a":2}`,
+		"{\"a\xff\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"x\ny"}`, `{"a":1,}`, `{"a":"x"} x`, `{"a":"` + "\x01" + `"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want map[string]json.RawMessage
+		wantErr := json.Unmarshal(data, &want)
+		got, err := membersOf(data)
+		if fails := wantErr != nil || want == nil; fails != (err != nil) {
+			t.Fatalf("membersOf: %v; encoding/json: %v, %v", err, wantErr, want)
+		}
+		for i, m := range got {
+			if shadowed(got, i) {
+				continue
+			}
+			if string(want[m.name]) != string(m.value) {
+				t.Fatalf("%q is %s, want %s", m.name, m.value, want[m.name])
+			}
+			delete(want, m.name)
+			sameField[string](t, m.value)
+			sameField[NullString](t, m.value)
+			sameField[json.RawMessage](t, m.value)
+			sameField[Content](t, m.value)
+		}
+		if err == nil && len(want) > 0 {
+			t.Fatalf("not read: %v", want)
+		}
+	})
+}
+
+func sameField[T any](t *testing.T, raw json.RawMessage) {
+	t.Helper()
+	var got, want T
+	err, wantErr := decodeField(raw, &got), json.Unmarshal(raw, &want)
+	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s as %T is %v, %v; want %v, %v", raw, got, got, err, want, wantErr)
+	}
 }

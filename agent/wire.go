@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // Fields holds the JSON fields of a value that this package has no name for.
@@ -52,6 +55,61 @@ var wireFieldsCache sync.Map
 // Each field is decoded by itself, which reads the object once and not twice: messages nest, and
 // what reads each level twice reads the innermost one sixteen times.
 func decodeWire(data []byte, v any, head ...string) (Fields, error) {
+	var extra Fields
+	err := decodeMembers(data, v, func(m member) {
+		if slices.Contains(head, m.name) {
+			return
+		}
+		if extra == nil {
+			extra = make(Fields)
+		}
+		extra[m.name] = bytes.Clone(m.value)
+	})
+	return extra, err
+}
+
+// decodeHead decodes of the object data what the struct that v points to has names for.
+func decodeHead(data []byte, v any) error { return decodeMembers(data, v, func(member) {}) }
+
+// decodeMembers decodes the object data into the struct that v points to, and hands on what that has no name for.
+func decodeMembers(data []byte, v any, other func(member)) error {
+	members, err := membersOf(data)
+	if err != nil {
+		return err
+	}
+	into := reflect.ValueOf(v).Elem()
+	known := wireFields(into.Type())
+	for i, m := range members {
+		index, ok := known[m.name]
+		switch {
+		case shadowed(members, i):
+		case !ok:
+			other(m)
+		default:
+			if err := decodeField(m.value, into.FieldByIndex(index).Addr().Interface()); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// A member is one member of a JSON object. Its value is a slice of what was read.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// membersOf returns the members of an object, in their order.
+func membersOf(data []byte) ([]member, error) {
+	members := make([]member, 0, 16)
+	err := jsonscan.Object(data, func(name string, value json.RawMessage) {
+		members = append(members, member{name, value})
+	})
+	if err == nil && utf8.Valid(data) {
+		return members, nil
+	}
+	// What the scanner refuses, or does not mend as encoding/json does.
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, err
@@ -59,24 +117,58 @@ func decodeWire(data []byte, v any, head ...string) (Fields, error) {
 	if all == nil {
 		return nil, fmt.Errorf("got null, want an object")
 	}
-	into := reflect.ValueOf(v).Elem()
-	known := wireFields(into.Type())
-	var extra Fields
-	for name, raw := range all {
-		index, ok := known[name]
-		switch {
-		case ok:
-			if err := json.Unmarshal(raw, into.FieldByIndex(index).Addr().Interface()); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		case !slices.Contains(head, name):
-			if extra == nil {
-				extra = make(Fields)
-			}
-			extra[name] = raw
+	members = members[:0]
+	for name, value := range all {
+		members = append(members, member{name, value})
+	}
+	return members, nil
+}
+
+// shadowed reports whether a later member has the name of members[i]: the last one counts.
+func shadowed(members []member, i int) bool {
+	return slices.ContainsFunc(members[i+1:], func(m member) bool { return m.name == members[i].name })
+}
+
+// textOf returns the text of a member; false if it is no string.
+func textOf(members []member, name string) (text string, present, ok bool) {
+	for i := len(members) - 1; i >= 0; i-- {
+		if members[i].name == name {
+			err := decodeField(members[i].value, &text)
+			return text, true, err == nil
 		}
 	}
-	return extra, nil
+	return "", false, false
+}
+
+// decodeField decodes one value, which is valid JSON. Most are of a few types, for which
+// encoding/json would read it twice more.
+func decodeField(raw json.RawMessage, v any) error {
+	switch v := v.(type) {
+	case *string:
+		if text, ok := plainText(raw); ok {
+			*v = text
+			return nil
+		}
+	case *NullString:
+		if text, ok := plainText(raw); ok {
+			*v = NullString(text)
+			return nil
+		}
+	case *json.RawMessage:
+		*v = bytes.Clone(raw)
+		return nil
+	case json.Unmarshaler:
+		return v.UnmarshalJSON(raw)
+	}
+	return json.Unmarshal(raw, v)
+}
+
+// plainText returns a string that has no escapes and is UTF-8.
+func plainText(raw json.RawMessage) (string, bool) {
+	if raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
+		return "", false
+	}
+	return string(raw[1 : len(raw)-1]), true
 }
 
 // encodeWire encodes v, a struct without methods, as an object: "type" first unless kind is

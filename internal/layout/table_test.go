@@ -29,7 +29,8 @@ var rooms = []room{
 	// Leaves: they know nothing of ours.
 	{path: "internal/toolname"},
 	{path: "internal/jsonl"},
-	{path: "internal/rpcmsg"},
+	{path: "internal/jsonscan"},
+	{path: "internal/rpcmsg", imports: []string{"internal/jsonscan"}},
 	{path: "internal/subproc"},
 
 	{path: "internal/schemaguard"},
@@ -56,7 +57,7 @@ var rooms = []room{
 	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
 
 	// The contract imports no engine: the engine is a value.
-	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission"}},
+	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
 	{
 		path: "engine/native",

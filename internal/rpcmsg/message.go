@@ -12,7 +12,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
+
+// A member is one member of params, its value still raw.
+type member struct {
+	key   string
+	value json.RawMessage
+}
 
 // Null is the id of a reply to a message whose id could not be read.
 var Null = json.RawMessage("null")
@@ -113,8 +121,8 @@ func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 	if err := checkText(raw); err != nil {
 		return nil, false, err
 	}
-	s := scanner{data: raw}
-	if batch = s.peek() == '['; batch {
+	s := scanner{jsonscan.Scanner{Data: raw}}
+	if batch = s.Peek() == '['; batch {
 		err = s.batch(&msgs)
 	} else {
 		m := new(Message)
@@ -122,8 +130,8 @@ func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 		err = s.message(0, m)
 	}
 	if err == nil {
-		if s.space(); s.pos < len(raw) {
-			err = errSyntax
+		if s.Space(); s.Pos < len(raw) {
+			err = jsonscan.ErrSyntax
 		}
 	}
 	if err != nil {
@@ -132,8 +140,11 @@ func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 	return msgs, batch, nil
 }
 
+// A scanner reads messages.
+type scanner struct{ jsonscan.Scanner }
+
 func (s *scanner) batch(msgs *[]*Message) error {
-	return s.container(']', func() error {
+	return s.Container(']', func() error {
 		m := new(Message)
 		*msgs = append(*msgs, m)
 		return s.message(1, m)
@@ -142,20 +153,20 @@ func (s *scanner) batch(msgs *[]*Message) error {
 
 // message reads one message, which nested arrays enclose.
 func (s *scanner) message(nested int, m *Message) error {
-	if s.peek() != '{' {
+	if s.Peek() != '{' {
 		m.Fault = InvalidRequest("a message must be a JSON object")
-		return s.skip(nested)
+		return s.Skip(nested)
 	}
 	m.fields = m.room[:0]
-	err := s.container('}', func() error {
-		key, err := s.key()
+	err := s.Container('}', func() error {
+		key, err := s.Key()
 		if err != nil {
 			return err
 		}
-		if key == "params" && s.peek() == '{' {
+		if key == "params" && s.Peek() == '{' {
 			return s.params(nested+1, m)
 		}
-		value, err := s.value(nested + 1)
+		value, err := s.Value(nested + 1)
 		if err == nil {
 			m.set(key, value)
 		}
@@ -168,12 +179,12 @@ func (s *scanner) message(nested int, m *Message) error {
 }
 
 func (s *scanner) params(nested int, m *Message) error {
-	start := s.pos
+	start := s.Pos
 	m.fields = m.fields[:0]
-	err := s.object(nested, func(key string, value json.RawMessage) {
+	err := s.Object(nested, func(key string, value json.RawMessage) {
 		m.fields = append(m.fields, member{key, value})
 	})
-	m.Params = s.data[start:s.pos:s.pos]
+	m.Params = s.Data[start:s.Pos:s.Pos]
 	return err
 }
 
@@ -213,7 +224,7 @@ func (m *Message) check() {
 }
 
 func isID(raw json.RawMessage) bool {
-	return raw[0] == '"' || raw[0] == '-' || isDigit(raw[0]) || isNull(raw)
+	return raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' || isNull(raw)
 }
 
 // SameID reports whether two ids are one: the same bytes, or strings with the
@@ -235,7 +246,7 @@ func Text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	s, err := unquote(raw)
+	s, err := jsonscan.Unquote(raw)
 	return s, err == nil
 }
 
@@ -259,21 +270,31 @@ func OversizedID(head, tail []byte) (json.RawMessage, bool) {
 var idAtEnd = regexp.MustCompile(`[,{]\s*"id"\s*:\s*("[^"\\]*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"[^"\\]*"\s*)?}\s*$`)
 
 func headID(head []byte) (json.RawMessage, bool) {
-	s := scanner{data: head}
-	if s.peek() != '{' {
+	s := scanner{jsonscan.Scanner{Data: head}}
+	if s.Peek() != '{' {
 		return nil, false
 	}
 	var id json.RawMessage
-	_ = s.container('}', func() error { // ends with an error where the head does
-		key, err := s.key()
+	_ = s.Container('}', func() error { // ends with an error where the head does
+		key, err := s.Key()
 		if err != nil {
 			return err
 		}
-		value, err := s.value(1)
-		if err == nil && key == "id" && s.pos < len(head) && isID(value) {
+		value, err := s.Value(1)
+		if err == nil && key == "id" && s.Pos < len(head) && isID(value) {
 			id = value
 		}
 		return err
 	})
 	return id, id != nil && checkText(id) == nil
+}
+
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
+// checkText reports text that is not UTF-8, which no JSON is.
+func checkText(raw []byte) error {
+	if !utf8.Valid(raw) {
+		return errors.New("invalid JSON: not UTF-8")
+	}
+	return nil
 }
