@@ -57,13 +57,13 @@ var wireFieldsCache sync.Map
 func decodeWire(data []byte, v any, head ...string) (Fields, error) {
 	var extra Fields
 	err := decodeMembers(data, v, func(m member) {
-		if slices.Contains(head, m.name) {
+		if slices.Contains(head, string(m.name)) {
 			return
 		}
 		if extra == nil {
 			extra = make(Fields)
 		}
-		extra[m.name] = bytes.Clone(m.value)
+		extra[string(m.name)] = bytes.Clone(m.value)
 	})
 	return extra, err
 }
@@ -80,7 +80,7 @@ func decodeMembers(data []byte, v any, other func(member)) error {
 	into := reflect.ValueOf(v).Elem()
 	known := wireFields(into.Type())
 	for i, m := range members {
-		index, ok := known[m.name]
+		index, ok := known[string(m.name)]
 		switch {
 		case shadowed(members, i):
 		case !ok:
@@ -94,16 +94,16 @@ func decodeMembers(data []byte, v any, other func(member)) error {
 	return nil
 }
 
-// A member is one member of a JSON object. Its value is a slice of what was read.
+// A member is one member of a JSON object, as slices of what was read.
 type member struct {
-	name  string
+	name  []byte
 	value json.RawMessage
 }
 
 // membersOf returns the members of an object, in their order.
 func membersOf(data []byte) ([]member, error) {
 	members := make([]member, 0, 16)
-	err := jsonscan.Object(data, func(name string, value json.RawMessage) {
+	err := jsonscan.Object(data, func(name []byte, value json.RawMessage) {
 		members = append(members, member{name, value})
 	})
 	if err == nil && utf8.Valid(data) {
@@ -119,20 +119,20 @@ func membersOf(data []byte) ([]member, error) {
 	}
 	members = members[:0]
 	for name, value := range all {
-		members = append(members, member{name, value})
+		members = append(members, member{[]byte(name), value})
 	}
 	return members, nil
 }
 
 // shadowed reports whether a later member has the name of members[i]: the last one counts.
 func shadowed(members []member, i int) bool {
-	return slices.ContainsFunc(members[i+1:], func(m member) bool { return m.name == members[i].name })
+	return slices.ContainsFunc(members[i+1:], func(m member) bool { return bytes.Equal(m.name, members[i].name) })
 }
 
 // textOf returns the text of a member; false if it is no string.
 func textOf(members []member, name string) (text string, present, ok bool) {
 	for i := len(members) - 1; i >= 0; i-- {
-		if members[i].name == name {
+		if string(members[i].name) == name {
 			err := decodeField(members[i].value, &text)
 			return text, true, err == nil
 		}
@@ -145,12 +145,12 @@ func textOf(members []member, name string) (text string, present, ok bool) {
 func decodeField(raw json.RawMessage, v any) error {
 	switch v := v.(type) {
 	case *string:
-		if text, ok := plainText(raw); ok {
+		if text, ok := jsonscan.Text(raw); ok {
 			*v = text
 			return nil
 		}
 	case *NullString:
-		if text, ok := plainText(raw); ok {
+		if text, ok := jsonscan.Text(raw); ok {
 			*v = NullString(text)
 			return nil
 		}
@@ -161,14 +161,6 @@ func decodeField(raw json.RawMessage, v any) error {
 		return v.UnmarshalJSON(raw)
 	}
 	return json.Unmarshal(raw, v)
-}
-
-// plainText returns a string that has no escapes and is UTF-8.
-func plainText(raw json.RawMessage) (string, bool) {
-	if raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
-		return "", false
-	}
-	return string(raw[1 : len(raw)-1]), true
 }
 
 // encodeWire encodes v, a struct without methods, as an object: "type" first unless kind is

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -114,7 +115,7 @@ func (a *asks) forget(id string) {
 // answer hands an answer to the request that waits for it, if there is one. Of
 // two answers the first counts.
 func (a *asks) answer(m *rpcmsg.Message) bool {
-	id, ok := rpcmsg.Text(m.ID)
+	id, ok := jsonscan.Text(m.ID)
 	if !ok {
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/jsonl"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -416,7 +417,7 @@ func placeholder(method string) json.RawMessage {
 
 // number finds our id in a reply's: servers are known to answer 3 with "3".
 func (w *wire) number(raw json.RawMessage) (int64, bool) {
-	if s, ok := rpcmsg.Text(raw); ok {
+	if s, ok := jsonscan.Text(raw); ok {
 		raw = json.RawMessage(s)
 	}
 	var f float64

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/jsonl"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 )
 
@@ -235,7 +236,7 @@ func (c *stdioConn) takeMessage(m *rpcmsg.Message, batch *stdioBatch) error {
 
 // takeReply hands on an answer to a request of the library's, whose ids are numbers.
 func (c *stdioConn) takeReply(m *rpcmsg.Message) {
-	text, isText := rpcmsg.Text(m.ID)
+	text, isText := jsonscan.Text(m.ID)
 	if !isText {
 		text = string(m.ID)
 	}

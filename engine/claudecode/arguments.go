@@ -49,35 +49,19 @@ func (a *arguments) streamed(line []byte) {
 	if !bytes.Contains(line, []byte("input_json_delta")) && !bytes.Contains(line, []byte("tool_use")) {
 		return
 	}
-	var m struct {
-		Parent string `json:"parent_tool_use_id"`
-		Event  struct {
-			Type  string `json:"type"`
-			Index int    `json:"index"`
-			Block struct {
-				Type string `json:"type"`
-				ID   string `json:"id"`
-			} `json:"content_block"`
-			Delta struct {
-				JSON string `json:"partial_json"`
-			} `json:"delta"`
-		} `json:"event"`
-	}
-	if json.Unmarshal(line, &m) != nil {
-		return
-	}
-	key := blockKey{m.Parent, m.Event.Index}
+	m := readStreamEvent(line)
+	key := blockKey{m.parent, m.index}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch m.Event.Type {
+	switch m.kind {
 	case "content_block_start":
 		delete(a.blocks, key)
-		if m.Event.Block.Type == "tool_use" {
-			a.blocks[key] = &streamedBlock{id: m.Event.Block.ID}
+		if m.call != "" {
+			a.blocks[key] = &streamedBlock{id: m.call}
 		}
 	case "content_block_delta":
 		if b := a.blocks[key]; b != nil {
-			b.text.WriteString(m.Event.Delta.JSON)
+			b.text.WriteString(m.input)
 		}
 	}
 }
@@ -92,7 +76,8 @@ func (a *arguments) settle(id string, got json.RawMessage) json.RawMessage {
 			continue
 		}
 		delete(a.blocks, key)
-		if text := json.RawMessage(b.text.String()); exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
+		text := json.RawMessage(b.text.String())
+		if !bytes.Equal(text, got) && exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
 			a.written[id] = text
 		}
 	}
@@ -174,16 +159,16 @@ func (a *arguments) inMessage(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`"tools/call"`)) {
 		return raw
 	}
-	var m, params, meta map[string]json.RawMessage
-	var method, id string
-	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["method"], &method) != nil || method != "tools/call" ||
-		json.Unmarshal(m["params"], &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil ||
-		json.Unmarshal(meta[toolUseIDKey], &id) != nil {
+	id, got, ok := readCall(raw)
+	if !ok {
 		return raw
 	}
-	got := params["arguments"]
 	right := a.call(id, got)
 	if bytes.Equal(right, got) {
+		return raw
+	}
+	var m, params map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["params"], &params) != nil {
 		return raw
 	}
 	params["arguments"] = right

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tenon-sdk/tenon/internal/jsonl"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // envelope is a line of the control protocol, either way.
@@ -18,6 +19,22 @@ type envelope struct {
 	RequestID string          `json:"request_id,omitempty"`
 	Request   json.RawMessage `json:"request,omitempty"`
 	Response  *answer         `json:"response,omitempty"`
+}
+
+// read reads a line of the CLI.
+func (e *envelope) read(line []byte) error {
+	var wrong error
+	err := jsonscan.Object(line, func(name []byte, value json.RawMessage) {
+		switch string(name) {
+		case "request_id":
+			wrong = errors.Join(wrong, unmarshalText(value, &e.RequestID))
+		case "request":
+			e.Request = value
+		case "response":
+			wrong = errors.Join(wrong, json.Unmarshal(value, &e.Response))
+		}
+	})
+	return errors.Join(err, wrong)
 }
 
 // answer is the body of a control_response.
@@ -97,8 +114,13 @@ func (c *channel) post(ctx context.Context, v any) error {
 	if err != nil {
 		return fmt.Errorf("claude-code: %w", err)
 	}
+	return c.send(ctx, append(line, '\n'))
+}
+
+// send hands a line to the writer.
+func (c *channel) send(ctx context.Context, line []byte) error {
 	select {
-	case c.out <- append(line, '\n'):
+	case c.out <- line:
 		return nil
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
@@ -185,7 +207,7 @@ func (c *channel) take(kind string, line []byte) bool {
 	var e envelope
 	switch kind {
 	case "control_request", "control_response", "control_cancel_request":
-		if json.Unmarshal(line, &e) != nil {
+		if e.read(line) != nil {
 			return false
 		}
 	}
@@ -219,10 +241,7 @@ func (c *channel) take(kind string, line []byte) bool {
 
 // serve answers a request of the CLI on a goroutine of its own.
 func (c *channel) serve(e *envelope) {
-	var head struct {
-		Subtype string `json:"subtype"`
-	}
-	err := json.Unmarshal(e.Request, &head)
+	subtype, err := textMember(e.Request, "subtype")
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,13 +260,13 @@ func (c *channel) serve(e *envelope) {
 		a := &answer{Subtype: "success", RequestID: e.RequestID}
 		var result any
 		if err == nil {
-			result, err = c.handle(ctx, head.Subtype, e.Request)
+			result, err = c.handle(ctx, subtype, e.Request)
 		}
 		if errors.Is(err, errUnanswered) {
 			return
 		}
 		if err == nil && result != nil {
-			a.Response, err = json.Marshal(result)
+			a.Response, err = marshalResult(result)
 		}
 		if err != nil {
 			a.Subtype, a.Error = "error", err.Error()
@@ -255,8 +274,57 @@ func (c *channel) serve(e *envelope) {
 				a.ErrorCode = "unsupported_request"
 			}
 		}
-		_ = c.post(c.ctx, &envelope{Type: "control_response", Response: a}) // the CLI is gone: nobody to tell //nolint:contextcheck // the life of the CLI
+		_ = c.postAnswer(a) // the CLI is gone: nobody to tell //nolint:contextcheck // the life of the CLI
 	})
+}
+
+// unmarshalText is json.Unmarshal for a string, which nearly always is one.
+func unmarshalText(value json.RawMessage, v *string) error {
+	text, ok := jsonscan.Text(value)
+	if !ok {
+		return json.Unmarshal(value, v)
+	}
+	*v = text
+	return nil
+}
+
+// textMember returns the string that a member of an object is; empty if it is absent.
+func textMember(object json.RawMessage, member string) (string, error) {
+	var text string
+	var wrong error
+	err := jsonscan.Object(object, func(name []byte, value json.RawMessage) {
+		if string(name) == member {
+			wrong = unmarshalText(value, &text)
+		}
+	})
+	return text, errors.Join(err, wrong)
+}
+
+// marshalResult encodes what a request is answered with. A tool's result was encoded before: it may
+// be large, and encoding/json would read it all again.
+func marshalResult(result any) (json.RawMessage, error) {
+	if r, ok := result.(mcpResponse); ok {
+		return r.MarshalJSON()
+	}
+	return json.Marshal(result)
+}
+
+// postAnswer sends an answer as a line. Its response is valid JSON without line endings.
+func (c *channel) postAnswer(a *answer) error {
+	if a.Subtype != "success" {
+		return c.post(c.ctx, &envelope{Type: "control_response", Response: a})
+	}
+	id, err := json.Marshal(a.RequestID)
+	if err != nil {
+		return fmt.Errorf("claude-code: %w", err)
+	}
+	line := make([]byte, 0, len(a.Response)+len(id)+128)
+	line = append(line, `{"type":"control_response","response":{"subtype":"success","request_id":`...)
+	line = append(line, id...)
+	if len(a.Response) > 0 {
+		line = append(append(line, `,"response":`...), a.Response...)
+	}
+	return c.send(c.ctx, append(line, "}}\n"...))
 }
 
 var (

@@ -61,18 +61,10 @@ func (s *session) followStream(line []byte) {
 	if !bytes.Contains(line, []byte("message_start")) {
 		return
 	}
-	var m struct {
-		Parent string `json:"parent_tool_use_id"`
-		Event  struct {
-			Message struct {
-				ID string `json:"id"`
-			} `json:"message"`
-		} `json:"event"`
-	}
-	if json.Unmarshal(line, &m) == nil && m.Parent == "" && m.Event.Message.ID != "" {
+	if m := readStreamEvent(line); m.parent == "" && m.message != "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked[m.Event.Message.ID] = true
+		s.asked[m.message] = true
 	}
 }
 

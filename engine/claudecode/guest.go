@@ -208,7 +208,7 @@ func (g *guest) saysItAll(r *mcpserver.Result) bool {
 		return false
 	}
 	for _, b := range r.Content {
-		if t, ok := b.(*mcp.TextContent); !ok || exactNumbers(json.RawMessage(t.Text)) != exactNumbers(r.StructuredContent) {
+		if t, ok := b.(*mcp.TextContent); !ok || !sameJSON(t.Text, r.StructuredContent) {
 			return false
 		}
 	}
@@ -219,16 +219,43 @@ func (g *guest) saysItAll(r *mcpserver.Result) bool {
 func repeats(r *mcpserver.Result) bool {
 	return slices.ContainsFunc(r.Content, func(b mcp.Content) bool {
 		t, ok := b.(*mcp.TextContent)
-		return ok && exactNumbers(json.RawMessage(t.Text)) == exactNumbers(r.StructuredContent)
+		return ok && sameJSON(t.Text, r.StructuredContent)
 	})
+}
+
+// sameJSON reports whether a text is a value, which is valid JSON.
+func sameJSON(text string, value json.RawMessage) bool {
+	return text == string(value) || exactNumbers(json.RawMessage(text)) == exactNumbers(value)
 }
 
 // lossless reports whether JSON survives a trip through double floats.
 func lossless(raw json.RawMessage) bool {
+	if smallNumbers(raw) && json.Valid(raw) {
+		return true
+	}
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return false
 	}
 	back, err := json.Marshal(v)
 	return err == nil && exactNumbers(raw) == exactNumbers(back)
+}
+
+// smallNumbers reports whether JSON has no numbers but integers of at most 15 digits, which a
+// double float holds. It takes digits in texts for numbers, too.
+func smallNumbers(raw json.RawMessage) bool {
+	digits := 0
+	for _, c := range raw {
+		switch {
+		case '0' <= c && c <= '9':
+			if digits++; digits > 15 {
+				return false
+			}
+		case digits > 0 && (c == '.' || c == 'e' || c == 'E'):
+			return false
+		default:
+			digits = 0
+		}
+	}
+	return true
 }

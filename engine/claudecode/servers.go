@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -140,11 +142,24 @@ type mcpMessage struct {
 	Message json.RawMessage `json:"message"`
 }
 
+func readMCPMessage(request json.RawMessage) (q mcpMessage, err error) {
+	var wrong error
+	err = jsonscan.Object(request, func(name []byte, value json.RawMessage) {
+		switch string(name) {
+		case "server_name":
+			wrong = unmarshalText(value, &q.Server)
+		case "message":
+			q.Message = value
+		}
+	})
+	return q, errors.Join(err, wrong)
+}
+
 // message hands a JSON-RPC message to the server's bridge. What has no reply is
 // acknowledged all the same, or the CLI takes the server for dead.
 func (v *servers) message(ctx context.Context, request json.RawMessage) (any, error) {
-	var q mcpMessage
-	if err := json.Unmarshal(request, &q); err != nil {
+	q, err := readMCPMessage(request)
+	if err != nil {
 		return nil, fmt.Errorf("reading mcp_message: %w", err)
 	}
 	v.mu.Lock()
@@ -160,7 +175,24 @@ func (v *servers) message(ctx context.Context, request json.RawMessage) (any, er
 	if reply == nil {
 		reply = json.RawMessage(`{"jsonrpc":"2.0","result":{},"id":0}`)
 	}
-	return map[string]json.RawMessage{"mcp_response": reply}, nil
+	return mcpResponse(reply), nil
+}
+
+// mcpResponse is a server's reply as the CLI wants it.
+type mcpResponse json.RawMessage
+
+// MarshalJSON returns the reply in its envelope, on one line. It does not fail.
+func (r mcpResponse) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(len(r) + 32)
+	b.WriteString(`{"mcp_response":`)
+	if bytes.IndexByte(r, '\n') < 0 {
+		b.Write(r)
+	} else if json.Compact(&b, r) != nil { // line endings between values; in texts they are escaped
+		b.WriteString("null") // no reply of a bridge is no JSON
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
 // has reports whether a server in this process has the name.

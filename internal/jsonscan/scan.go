@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // MaxDepth bounds how deep a value may nest. The official MCP library has the
@@ -20,8 +21,8 @@ var ErrSyntax = errors.New("invalid JSON")
 var errDepth = fmt.Errorf("JSON nests deeper than %d levels", MaxDepth)
 
 // Object reads an object that is all of data and calls each with its members in order, with two of
-// one name as well. It fails for any other value, maybe after some calls.
-func Object(data []byte, each func(key string, value json.RawMessage)) error {
+// one name as well. A key has no escapes any more. It fails for any other value, maybe after some calls.
+func Object(data []byte, each func(key []byte, value json.RawMessage)) error {
 	s := Scanner{Data: data}
 	if s.Peek() != '{' {
 		return ErrSyntax
@@ -91,7 +92,7 @@ func (s *Scanner) Peek() byte {
 
 // Object reads an object and calls each with its members in order. nested says
 // how many levels enclose the object.
-func (s *Scanner) Object(nested int, each func(key string, value json.RawMessage)) error {
+func (s *Scanner) Object(nested int, each func(key []byte, value json.RawMessage)) error {
 	return s.Container('}', func() error {
 		key, err := s.Key()
 		if err != nil {
@@ -130,19 +131,26 @@ func (s *Scanner) Container(end byte, entry func() error) error {
 }
 
 // Key reads the name of a member and the colon behind it.
-func (s *Scanner) Key() (string, error) {
+func (s *Scanner) Key() ([]byte, error) {
 	if s.Peek() != '"' {
-		return "", ErrSyntax
+		return nil, ErrSyntax
 	}
 	raw, err := s.str()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if s.Peek() != ':' {
-		return "", ErrSyntax
+		return nil, ErrSyntax
 	}
 	s.Pos++
-	return Unquote(raw)
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner, nil
+	}
+	text, ok := Text(raw)
+	if !ok {
+		return nil, ErrSyntax
+	}
+	return []byte(text), nil
 }
 
 // Value reads any value and returns its bytes. nested says how many levels
@@ -338,15 +346,15 @@ func (s *Scanner) number() error {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// Unquote is the text of a JSON string that is known to be well formed.
-func Unquote(raw []byte) (string, error) {
-	inner := raw[1 : len(raw)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
+// Text is the value of a JSON string, as encoding/json reads it. It reports false for any other value.
+func Text(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner), true
 	}
 	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return "", ErrSyntax
-	}
-	return text, nil
+	err := json.Unmarshal(raw, &text)
+	return text, err == nil
 }

@@ -38,8 +38,8 @@ var rooms = []room{
 	{path: "internal/goschema", tests: []string{"internal/schemaguard"}},
 
 	// In-process servers know the MCP library and JSON Schema only.
-	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/jsonl", "internal/rpcmsg"}},
-	{path: "mcpbridge", imports: []string{"mcpserver", "internal/rpcmsg"}},
+	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg"}},
+	{path: "mcpbridge", imports: []string{"mcpserver", "internal/jsonscan", "internal/rpcmsg"}},
 
 	// What the host is made of. None of these knows another.
 	{path: "permission", imports: []string{"internal/toolname"}},
@@ -51,7 +51,7 @@ var rooms = []room{
 		path: "mcphost",
 		imports: []string{
 			"mcpserver", "mcpauth", "toolschema", "toolsearch", "permission",
-			"internal/toolname", "internal/jsonl", "internal/rpcmsg", "internal/subproc", "internal/schemaguard",
+			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg", "internal/subproc", "internal/schemaguard",
 		},
 	},
 	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
@@ -71,7 +71,7 @@ var rooms = []room{
 		path: "engine/claudecode",
 		imports: []string{
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolschema",
-			"internal/toolname", "internal/jsonl", "internal/subproc",
+			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},
 		tests: []string{"engine/enginetest"},
 	},

@@ -18,7 +18,7 @@ import (
 
 // A member is one member of params, its value still raw.
 type member struct {
-	key   string
+	key   []byte
 	value json.RawMessage
 }
 
@@ -53,7 +53,7 @@ func (m *Message) Notification() bool { return m.hasMethod && m.ID == nil && m.M
 // with one name the last counts, as in encoding/json; case counts as well.
 func (m *Message) Param(key string) json.RawMessage {
 	for i := len(m.fields) - 1; i >= 0; i-- {
-		if m.fields[i].key == key {
+		if string(m.fields[i].key) == key {
 			if isNull(m.fields[i].value) {
 				return nil
 			}
@@ -69,7 +69,7 @@ func (m *Message) TextParam(key string) (string, *jsonrpc.Error) {
 	if raw == nil {
 		return "", nil
 	}
-	s, ok := Text(raw)
+	s, ok := jsonscan.Text(raw)
 	if !ok {
 		return "", InvalidParams("params." + key + " must be a string")
 	}
@@ -163,7 +163,7 @@ func (s *scanner) message(nested int, m *Message) error {
 		if err != nil {
 			return err
 		}
-		if key == "params" && s.Peek() == '{' {
+		if string(key) == "params" && s.Peek() == '{' {
 			return s.params(nested+1, m)
 		}
 		value, err := s.Value(nested + 1)
@@ -181,20 +181,20 @@ func (s *scanner) message(nested int, m *Message) error {
 func (s *scanner) params(nested int, m *Message) error {
 	start := s.Pos
 	m.fields = m.fields[:0]
-	err := s.Object(nested, func(key string, value json.RawMessage) {
+	err := s.Object(nested, func(key []byte, value json.RawMessage) {
 		m.fields = append(m.fields, member{key, value})
 	})
 	m.Params = s.Data[start:s.Pos:s.Pos]
 	return err
 }
 
-func (m *Message) set(key string, value json.RawMessage) {
-	switch key {
+func (m *Message) set(key []byte, value json.RawMessage) {
+	switch string(key) {
 	case "id":
 		m.ID = value
 	case "method":
 		m.hasMethod = true
-		m.Method, _ = Text(value) // check reports what is not a string, or is ""
+		m.Method, _ = jsonscan.Text(value) // check reports what is not a string, or is ""
 	case "params": // not an object: check reports it
 		m.fields, m.Params = m.fields[:0], nil
 		if !isNull(value) {
@@ -235,19 +235,10 @@ func SameID(a, b json.RawMessage) bool {
 
 // IDKey is a map key for an id. Strings and numbers never share one.
 func IDKey(raw json.RawMessage) string {
-	if s, ok := Text(raw); ok {
+	if s, ok := jsonscan.Text(raw); ok {
 		return `"` + s
 	}
 	return string(raw)
-}
-
-// Text is the value of a raw JSON string. It reports false for any other value.
-func Text(raw json.RawMessage) (string, bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return "", false
-	}
-	s, err := jsonscan.Unquote(raw)
-	return s, err == nil
 }
 
 // OversizedID finds the id of a message that was too long to be kept, from its
@@ -281,7 +272,7 @@ func headID(head []byte) (json.RawMessage, bool) {
 			return err
 		}
 		value, err := s.Value(1)
-		if err == nil && key == "id" && s.Pos < len(head) && isID(value) {
+		if err == nil && string(key) == "id" && s.Pos < len(head) && isID(value) {
 			id = value
 		}
 		return err
