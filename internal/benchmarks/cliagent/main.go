@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command cliagent is the program of ../agent on the Claude Code CLI. The benchmarks build and start it.
 package main
 
@@ -63,45 +65,56 @@ func ask(ctx context.Context, e agent.Engine, o *agent.Options) (took time.Durat
 
 // compare measures questions to a CLI that has to be started, and to one that waits in a pool, in turn.
 func compare(ctx context.Context, engine *claudecode.Engine, opts *agent.Options, n int) error {
-	var times struct{ Cold, First, FollowUp []float64 } // milliseconds
+	var times struct{ Cold, First, AtOnce, FollowUp []float64 } // milliseconds
 	for range n {
 		cold, err := ask(ctx, engine, opts)
 		if err != nil {
 			return err
 		}
-		first, followUp, err := fromPool(ctx, engine, opts)
+		warm, err := fromPool(ctx, engine, opts)
 		if err != nil {
 			return err
 		}
 		times.Cold = append(times.Cold, ms(cold))
-		times.First = append(times.First, ms(first))
-		times.FollowUp = append(times.FollowUp, ms(followUp))
+		times.First = append(times.First, ms(warm[0]))
+		times.AtOnce = append(times.AtOnce, ms(warm[1]))
+		times.FollowUp = append(times.FollowUp, ms(warm[2]))
 	}
 	return json.NewEncoder(os.Stdout).Encode(times)
 }
 
-// fromPool takes a CLI from a pool that is full and asks it two questions.
-func fromPool(ctx context.Context, engine *claudecode.Engine, opts *agent.Options) (first, followUp time.Duration, err error) {
+// fromPool takes a CLI from a pool that is full and asks it three questions: two at once, and one when the pool is
+// full again.
+func fromPool(ctx context.Context, engine *claudecode.Engine, opts *agent.Options) (took [3]time.Duration, err error) {
 	pool, err := claudecode.NewPool(ctx, engine, opts, nil)
 	if err != nil {
-		return 0, 0, err
+		return took, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	if err := pool.Ready(ctx); err != nil {
-		return 0, 0, err
+		return took, err
 	}
 	start := time.Now()
 	client, err := agent.Open(ctx, pool, nil)
 	if err != nil {
-		return 0, 0, err
+		return took, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	if err := turn(ctx, client); err != nil {
-		return 0, 0, err
+	for i := range took {
+		if i == 2 {
+			if err := pool.Ready(ctx); err != nil {
+				return took, err
+			}
+		}
+		if i > 0 {
+			start = time.Now()
+		}
+		if err := turn(ctx, client); err != nil {
+			return took, err
+		}
+		took[i] = time.Since(start)
 	}
-	first, start = time.Since(start), time.Now()
-	err = turn(ctx, client)
-	return first, time.Since(start), err
+	return took, nil
 }
 
 // turn asks a question and waits for the answer.
