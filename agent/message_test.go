@@ -267,7 +267,7 @@ var optional = map[string]bool{
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"a","Type":"b","type":"c"}`, `{}`, `null`, `[]`, ` {"a" : [1, {"b":"\u00e9"}] , "b":null}`, `{"\u0061":1,"a":2}`,
-		"{\"a\xff\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"x\ny"}`, `{"a":1,}`, `{"a":"x"} x`, `{"a":"` + "\x01" + `"}`,
+		"{\"a\xff\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"x\ny"}`, `{"a":1,}`, `{"a":"x"} x`, `{"a":9223372036854775808,"b":-0,"c":1.0,"d":1e3,"e":"5","f":-9223372036854775808}`, `{"a":"` + "\x01" + `"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -288,6 +288,7 @@ func FuzzMembers(f *testing.F) {
 			delete(want, string(m.name))
 			sameField[string](t, m.value)
 			sameField[NullString](t, m.value)
+			sameField[int64](t, m.value)
 			sameField[json.RawMessage](t, m.value)
 			sameField[Content](t, m.value)
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -152,6 +153,11 @@ func decodeField(raw json.RawMessage, v any) error {
 	case *NullString:
 		if text, ok := jsonscan.Text(raw); ok {
 			*v = NullString(text)
+			return nil
+		}
+	case *int64:
+		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			*v = n
 			return nil
 		}
 	case *json.RawMessage:
