@@ -41,7 +41,9 @@ func (e *Engine) Name() string { return "claude-code" }
 // Open starts the CLI and shakes hands with it. Servers that the CLI cannot connect as they are
 // configured (logins, computed headers, an HTTP client, limits other than that of a call, a
 // directory or an environment of their own), and with Options.Stderr all child processes, are
-// connected by this process and offered to the CLI. Open waits for those as a first turn has to.
+// connected by this process and offered to the CLI. Open waits for those as a first turn has to. It
+// asks servers in this process for their tools, so that the CLI need not, and waits for the answers
+// at most 250 ms; the variable CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS leaves that to the CLI.
 // Its error is a [NotFoundError], a [ProcessError], that of a required server, or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if err := unsupported(e.Name(), o); err != nil {

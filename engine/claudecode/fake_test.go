@@ -15,17 +15,21 @@ type fakeCLI struct {
 	in    *bufio.Scanner
 	hello struct {
 		SDKServers []string                   `json:"sdkMcpServers"`
+		Manifests  map[string]manifest        `json:"sdkMcpServerManifests"`
 		MCPServers map[string]json.RawMessage `json:"mcpServers"`
 		System     []string                   `json:"systemPrompt"`
 	}
 	helloLine string
 	next      int
+	heard     []string // requests of the program's servers
+	// honours is set for a CLI that takes manifests; others came before those.
+	honours bool
 }
 
 func fakeMain() { newFakeCLI().run() }
 
 func newFakeCLI() *fakeCLI {
-	f := &fakeCLI{mode: os.Getenv("CLAUDECODE_TEST_MODE"), in: bufio.NewScanner(os.Stdin)}
+	f := &fakeCLI{mode: os.Getenv("CLAUDECODE_TEST_MODE"), in: bufio.NewScanner(os.Stdin), honours: os.Getenv("CLAUDECODE_TEST_HONOURS") != ""}
 	f.in.Buffer(nil, 64<<20)
 	return f
 }
@@ -73,6 +77,8 @@ func (f *fakeCLI) control(id string, request json.RawMessage) {
 		Subtype string `json:"subtype"`
 	}
 	_ = json.Unmarshal(request, &r)
+	answer := object{"claude_code_version": "2.1.332"}
+	after := func() {}
 	switch {
 	case f.mode == "deaf":
 		return
@@ -81,18 +87,48 @@ func (f *fakeCLI) control(id string, request json.RawMessage) {
 	case r.Subtype == "initialize":
 		f.helloLine = string(request)
 		_ = json.Unmarshal(request, &f.hello)
+		parked := map[string]string{}
 		for _, name := range f.hello.SDKServers {
+			if _, ok := f.hello.Manifests[name]; ok && f.honours {
+				parked[name] = "parked"
+				continue
+			}
 			f.handshake(name)
+		}
+		if len(parked) > 0 {
+			answer["sdk_mcp_manifests_parked"] = parked
+			after = func() { f.connect(parked) }
 		}
 	case r.Subtype == "set_permission_mode":
 		say(object{"type": "control_response", "response": object{"subtype": "error", "request_id": id, "error": "no such mode", "error_code": "invalid_mode"}})
 		return
 	}
-	version := "2.1.332"
 	if f.mode == "old" {
-		version = "2.1.200"
+		answer["claude_code_version"] = "2.1.200"
 	}
-	say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": id, "response": object{"claude_code_version": version}}})
+	say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": id, "response": answer}})
+	after()
+}
+
+// connect connects the servers with a manifest, as the CLI does after its answer to initialize.
+func (f *fakeCLI) connect(parked map[string]string) {
+	for name := range parked {
+		if f.hello.Manifests[name].Tools == nil {
+			f.mcp(name, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		}
+	}
+}
+
+// listen takes a line that is no answer: requests are remembered and acknowledged.
+func (f *fakeCLI) listen(line []byte) {
+	var m struct {
+		Type      string `json:"type"`
+		RequestID string `json:"request_id"`
+	}
+	if json.Unmarshal(line, &m) == nil && m.Type == "control_request" {
+		f.heard = append(f.heard, string(line))
+		say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": m.RequestID}})
+	}
 }
 
 // ask sends a control request and returns the answer to it; other lines are put aside.
@@ -116,6 +152,7 @@ func (f *fakeCLI) ask(request object) json.RawMessage {
 			}
 			return line.Response.Response
 		}
+		f.listen(f.in.Bytes())
 	}
 	os.Exit(0)
 	return nil

@@ -29,6 +29,8 @@ type guest struct {
 	alwaysLoad bool
 
 	mu       sync.Mutex // guards the rest
+	begun    int        // how many lists were begun
+	listed   int        // which of them offered and problems are of
 	offered  map[string]offer
 	problems []agent.MCPServerError
 }
@@ -97,11 +99,15 @@ type guestSession struct {
 
 // ListTools returns the tools that the CLI can take, under names that it takes.
 func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
+	g := ss.g
+	g.mu.Lock()
+	g.begun++
+	turn := g.begun
+	g.mu.Unlock()
 	tools, err := ss.ServerSession.ListTools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g := ss.g
 	out := make([]*mcp.Tool, 0, len(tools))
 	offered := map[string]offer{}
 	var problems []agent.MCPServerError
@@ -139,7 +145,9 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.offered, g.problems = offered, problems
+	if turn > g.listed { // a slow list does not undo a later one
+		g.listed, g.offered, g.problems = turn, offered, problems
+	}
 	return out, nil
 }
 

@@ -97,7 +97,7 @@ func saidOf(t *testing.T, o *agent.Options) []string {
 	if s.servers.configs, err = s.servers.byHost(t.Context(), o.MCPServers); err != nil {
 		t.Fatal(err)
 	}
-	hello, err := s.hello()
+	hello, err := s.hello(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,10 @@ type Initialization struct {
 	HooksApplied      *bool `json:"hooks_applied"`
 	PluginsApplied    *bool `json:"plugins_applied"`
 	MCPServersApplied *bool `json:"mcp_servers_applied"`
+	// MCPManifests says what became of what the CLI was told of each server in this process: "parked"
+	// is used in place of a handshake, anything else is a reason why the CLI shakes hands itself. It
+	// is nil if it was told nothing or knows nothing of that.
+	MCPManifests map[string]string `json:"sdk_mcp_manifests_parked"`
 	// Raw is all of it.
 	Raw json.RawMessage `json:"-"`
 }
@@ -88,6 +92,7 @@ func (i *Initialization) UnmarshalJSON(data []byte) error {
 		"claude_code_version": &i.Version, "pid": &i.PID, "current_permission_mode": &i.PermissionMode,
 		"capabilities": &i.Capabilities, "hooks_applied": &i.HooksApplied,
 		"plugins_applied": &i.PluginsApplied, "mcp_servers_applied": &i.MCPServersApplied,
+		"sdk_mcp_manifests_parked": &i.MCPManifests,
 	} {
 		if value, ok := all[name]; ok {
 			_ = json.Unmarshal(value, into)

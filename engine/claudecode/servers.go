@@ -39,6 +39,7 @@ type attached struct {
 	bridge   *mcpbridge.Bridge
 	provider mcpserver.Provider
 	guest    *guest
+	out      *outlet
 }
 
 func newServers(s *session) *servers {
@@ -118,17 +119,15 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 			if old != nil {
 				_ = old.bridge.Close()
 			}
+			out := newOutlet(v.s, name)
 			o := &mcpbridge.Options{
-				ToolTimeout: c.CallTimeout, SessionID: v.s.opts.SessionID, Logger: v.s.opts.Logger,
-				Send: func(ctx context.Context, raw json.RawMessage) error {
-					return v.s.ch.request(ctx, "mcp_message", mcpMessage{Server: name, Message: raw}, nil)
-				},
+				ToolTimeout: c.CallTimeout, SessionID: v.s.opts.SessionID, Logger: v.s.opts.Logger, Send: out.send,
 			}
 			if own, ok := c.Provider.(*mcpserver.Server); ok {
 				o.Scheduling, o.Middleware = own.Dispatch() // a bridge's pair replaces the server's
 			}
 			g := &guest{Provider: c.Provider, name: name, s: v.s, alwaysLoad: c.AlwaysLoad}
-			v.attached[name] = &attached{provider: c.Provider, guest: g, bridge: mcpbridge.New(g, o)}
+			v.attached[name] = &attached{provider: c.Provider, guest: g, out: out, bridge: mcpbridge.New(g, o)}
 		}
 		// The bridge keeps the limit; the CLI's own must not come before it.
 		told[name] = sdkServer{Timeout: noLimit}
@@ -168,6 +167,7 @@ func (v *servers) message(ctx context.Context, request json.RawMessage) (any, er
 	if a == nil {
 		return nil, fmt.Errorf("no server in this process is called %.60q", q.Server)
 	}
+	a.out.open()
 	reply, err := a.bridge.Handle(ctx, v.s.args.inMessage(q.Message))
 	if err != nil {
 		return nil, err

@@ -128,13 +128,14 @@ func (s *session) start(ctx context.Context, path string) error {
 	if err := s.servers.wait(ctx); err != nil {
 		return err
 	}
-	hello, err := s.hello()
+	hello, err := s.hello(ctx)
 	if err != nil {
 		return err
 	}
 	if err := s.ch.request(ctx, "initialize", hello, &s.welcome); err != nil {
 		return err
 	}
+	s.servers.met(ctx, &s.welcome)
 	s.warnOfVersion(ctx, s.welcome.Version)
 	s.warnOfLost(ctx)
 	return s.switchOff(ctx)
@@ -154,7 +155,7 @@ func (s *session) switchOff(ctx context.Context) error {
 }
 
 // hello is the initialize request.
-func (s *session) hello() (any, error) {
+func (s *session) hello(ctx context.Context) (any, error) {
 	own, err := newOwnHello(&s.engine.opts, s.opts)
 	if err != nil {
 		return nil, err
@@ -168,12 +169,14 @@ func (s *session) hello() (any, error) {
 		Hooks        map[string][]hookMatcher   `json:"hooks,omitempty"`
 		SDKServers   []string                   `json:"sdkMcpServers,omitempty"`
 		SDKConfigs   map[string]sdkServer       `json:"sdkMcpServerConfigs,omitempty"`
+		Manifests    map[string]manifest        `json:"sdkMcpServerManifests,omitempty"`
 		MCPServers   map[string]json.RawMessage `json:"mcpServers,omitempty"`
 		SystemPrompt []string                   `json:"systemPrompt,omitempty"`
 		JSONSchema   json.RawMessage            `json:"jsonSchema,omitempty"`
 		ownHello
 	}{
-		Hooks: s.registerEventHooks(s.registerHooks()), SDKServers: names, SDKConfigs: configs, MCPServers: external,
+		Hooks: s.registerEventHooks(s.registerHooks()), SDKServers: names, SDKConfigs: configs,
+		Manifests: s.servers.manifests(ctx), MCPServers: external,
 		SystemPrompt: systemPrompt(&s.engine.opts, s.opts), JSONSchema: s.opts.OutputSchema, ownHello: own,
 	}, nil
 }

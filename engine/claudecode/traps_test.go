@@ -36,11 +36,10 @@ type step struct {
 type trapper struct {
 	*fakeCLI
 	answers map[string]json.RawMessage
-	heard   []string
 }
 
 func trapperMain() {
-	f := &trapper{newFakeCLI(), map[string]json.RawMessage{}, nil}
+	f := &trapper{newFakeCLI(), map[string]json.RawMessage{}}
 	var steps []step
 	if json.Unmarshal([]byte(os.Getenv("CLAUDECODE_TEST_STEPS")), &steps) != nil {
 		os.Exit(2)
@@ -102,24 +101,21 @@ func (f *trapper) until(done func() bool) {
 			os.Exit(0)
 		}
 		var m struct {
-			Type      string          `json:"type"`
-			RequestID string          `json:"request_id"`
-			Response  json.RawMessage `json:"response"`
+			Type     string          `json:"type"`
+			Response json.RawMessage `json:"response"`
 		}
 		if json.Unmarshal(f.in.Bytes(), &m) != nil {
 			os.Exit(2)
 		}
-		switch m.Type {
-		case "control_request":
-			f.heard = append(f.heard, f.in.Text())
-			say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": m.RequestID}})
-		case "control_response":
-			var a struct {
-				RequestID string `json:"request_id"`
-			}
-			_ = json.Unmarshal(m.Response, &a)
-			f.answers[a.RequestID] = m.Response
+		if m.Type != "control_response" {
+			f.listen(f.in.Bytes())
+			continue
 		}
+		var a struct {
+			RequestID string `json:"request_id"`
+		}
+		_ = json.Unmarshal(m.Response, &a)
+		f.answers[a.RequestID] = m.Response
 	}
 }
 
