@@ -76,7 +76,8 @@ func run(ctx context.Context, args []string, p *process) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	own := *p
-	own.out = &answerWriter{w: p.out, cancel: cancel}
+	answers := &answerWriter{w: p.out, cancel: cancel}
+	own.out = answers
 	own.err = &lockedWriter{w: p.err}
 	root := newRootCommand(&own)                                        //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
 	root.SetArgs(append([]string{}, spreadValues(root, &own, args)...)) // nil would mean those of the process
@@ -89,6 +90,9 @@ func run(ctx context.Context, args []string, p *process) int {
 	var usage *usageError
 	if err != nil && !started && !errors.As(err, &usage) {
 		err = usagef("%v; try 'tenon --help'", err) // cobra's own complaint about the arguments
+	}
+	if err == nil {
+		err = answers.failure() // not every writer of a line looks at that
 	}
 	return exitStatus(ctx, err, own.err)
 }
@@ -122,10 +126,25 @@ func exitStatus(ctx context.Context, err error, stderr io.Writer) int {
 type answerWriter struct {
 	w      io.Writer
 	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex // guards failed, and keeps lines whole
+	failed error      // the first
+}
+
+// failure is the first error of a write.
+func (a *answerWriter) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed
 }
 
 func (a *answerWriter) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n, err := a.w.Write(b)
+	if err != nil && a.failed == nil {
+		a.failed = err
+	}
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
 		a.cancel(&signalError{syscall.SIGPIPE})
 	}

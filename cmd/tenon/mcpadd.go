@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -223,7 +222,7 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 			return err
 		}
 	}
-	data, err := os.ReadFile(p.path(file))
+	data, err := readFile(p.path(file))
 	if err != nil {
 		return usagef("reading %s: %v", file, pathCause(err))
 	}

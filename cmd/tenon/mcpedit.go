@@ -91,16 +91,25 @@ type found struct {
 
 // get is an entry as it stands in the file. Without the file there is none.
 func (t target) get(name string) (json.RawMessage, bool, error) {
-	doc, err := os.ReadFile(t.file)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(t.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
+	case err == nil && info.IsDir():
+		err = errors.New("it is a directory")
+	case err == nil && !info.Mode().IsRegular(): // a pipe, say, that nobody writes to
+		err = errors.New("it is no regular file")
+	}
+	var doc []byte
+	if err == nil {
+		doc, err = readFile(t.file)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s: %w", t.file, pathCause(err))
 	}
 	entry, ok, err := mcpconfig.GetServer(doc, t.place, name)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading %s: %w", t.file, err)
+		return nil, false, fmt.Errorf("reading %s: %s", t.file, message(err))
 	}
 	return entry, ok, nil
 }
@@ -117,9 +126,18 @@ func (t target) set(name string, entry json.RawMessage, force bool) error {
 	if t.scope != mcpconfig.ScopeProject {
 		mode = 0o600
 	}
-	return mcpconfig.UpdateFile(t.file, mode, func(doc []byte) ([]byte, error) {
+	return t.update(mode, func(doc []byte) ([]byte, error) {
 		return mcpconfig.SetServer(doc, t.place, name, entry)
 	})
+}
+
+// update edits the file; an error names it.
+func (t target) update(mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
+	err := mcpconfig.UpdateFile(t.file, mode, edit)
+	if err != nil && !strings.Contains(err.Error(), t.file) {
+		err = fmt.Errorf("%s: %s", t.file, message(err))
+	}
+	return err
 }
 
 // scopeFlag is the flag --scope, empty unless it is given or has a default.
@@ -216,7 +234,7 @@ func newRemoveCommand(p *process) *cobra.Command {
 				return usagef("there is a server %q in more than one scope; say which: --scope %s or --scope %s", name, all[0].scope, all[1].scope)
 			}
 			t := all[0].target
-			err = mcpconfig.UpdateFile(t.file, 0o600, func(doc []byte) ([]byte, error) {
+			err = t.update(0o600, func(doc []byte) ([]byte, error) {
 				edited, _, err := mcpconfig.RemoveServer(doc, t.place, name)
 				return edited, err
 			})

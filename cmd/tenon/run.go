@@ -148,10 +148,11 @@ func (f *runFlags) prompt(ctx context.Context, p *process, args []string) (strin
 func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, client *agent.Client) error {
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		interrupt(ctx, live, end, client, pr)
+		interrupt(ctx, live, end, client, v)
 	})
 	defer func() {
 		end()
@@ -159,7 +160,6 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 			<-interrupted
 		}
 	}()
-	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	stopFollow := pr.follow(func() { v.followServers(live, client) })
 	defer stopFollow()
 	stopInput := func() error { return nil }
@@ -207,14 +207,15 @@ func (f *runFlags) listen(live context.Context, p *process, client *agent.Client
 	}
 }
 
-// interrupt ends the turn; one that does not end in time, or that nobody reads any more, is cut off.
-func interrupt(ctx, live context.Context, end func(), client *agent.Client, pr *progress) {
+// interrupt ends the turn; one that does not end in time, or that nobody reads any more, is cut off. Without one,
+// while servers are being connected or input is waited for, there is nothing to wait for.
+func interrupt(ctx, live context.Context, end func(), client *agent.Client, v *view) {
 	var sig *signalError
-	if errors.As(context.Cause(ctx), &sig) && sig.sig == syscall.SIGPIPE {
+	if errors.As(context.Cause(ctx), &sig) && sig.sig == syscall.SIGPIPE || !v.turn.Load() {
 		end()
 		return
 	}
-	pr.set("stopping; Ctrl-C again ends at once")
+	v.progress.set("stopping; Ctrl-C again ends at once")
 	bounded, cancel := context.WithTimeout(live, interruptWait)
 	defer cancel()
 	if client.Interrupt(bounded) == nil {

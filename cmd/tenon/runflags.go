@@ -230,7 +230,7 @@ func schemaArg(p *process, arg string) (json.RawMessage, error) {
 	data := []byte(arg)
 	if isFile {
 		var err error
-		if data, err = os.ReadFile(p.path(name)); err != nil {
+		if data, err = readFile(p.path(name)); err != nil {
 			return nil, usagef("--json-schema: reading %s: %v", name, pathCause(err))
 		}
 	}

@@ -4,9 +4,31 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"time"
 )
+
+// maxInput is the most that is read of a file or of standard input: what a command takes fits well into it.
+const maxInput = 64 << 20
+
+// errTooMuch reports input above that.
+var errTooMuch = fmt.Errorf("it has more than the %d bytes that are read", maxInput)
+
+// readFile reads a file that the user names, which may be a pipe or a device.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		return nil, errTooMuch
+	}
+	return data, err
+}
 
 // errNoInput reports that nothing came in time.
 var errNoInput = errors.New("nothing came on standard input")
@@ -28,7 +50,10 @@ func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, er
 		_, err := io.CopyN(&b, r, 1)
 		close(first)
 		if err == nil {
-			_, err = io.Copy(&b, r)
+			_, err = io.CopyN(&b, r, maxInput)
+			if err == nil {
+				err = fmt.Errorf("standard input: %w", errTooMuch)
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			err = nil

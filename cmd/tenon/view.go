@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -21,6 +22,7 @@ type view struct {
 	printer  printer
 	verbose  bool
 
+	turn     atomic.Bool       // a turn has begun and has no result yet; for any goroutine
 	started  bool              // the init message has come
 	names    map[string]string // of the tool calls under way, by id
 	failed   []failedCall
@@ -36,6 +38,7 @@ type failedCall struct{ id, line string }
 func (v *view) message(m agent.Message) (err error) {
 	switch m := m.(type) {
 	case *agent.SystemInit:
+		v.turn.Store(true)
 		v.init(m)
 	case *agent.System:
 		v.system(m)
@@ -44,6 +47,7 @@ func (v *view) message(m agent.Message) (err error) {
 	case *agent.User:
 		v.user(m)
 	case *agent.Result:
+		v.turn.Store(false)
 		v.result = m
 	}
 	v.progress.above(func() { err = v.printer.print(m) })
