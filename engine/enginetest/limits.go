@@ -14,12 +14,15 @@ var limitBehaviours = []behaviour{
 	{"MaxBudget", maxBudget},
 }
 
-// D77 D80
+// What the model said on the way to an error is no answer. D77 D80 D106
 func maxTurns(e *env) {
 	o := e.toolbox(nil, echo)
 	o.MaxTurns = 2
-	tr := e.ask(e.script(callX("toolu_1", `{}`), callX("toolu_2", `{}`)), "x", o)
+	tr := e.ask(e.script(callX("toolu_1", `{}`), modeltest.Say(modeltest.Text("one more"), callX("toolu_2", `{}`))), "x", o)
 	r := tr.result(e)
+	if r.Result != "" || tr.text() == "" {
+		e.Errorf("the result has the answer %q; what was said on the way is %q", r.Result, tr.text())
+	}
 	if r.Subtype != agent.SubtypeErrorMaxTurns || !r.IsError || r.TerminalReason != agent.ReasonMaxTurns || !errors.Is(tr.err, agent.ErrMaxTurns) {
 		e.Errorf("result %+v, then %v", r, tr.err)
 	}

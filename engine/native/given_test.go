@@ -1,7 +1,10 @@
 package native
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +32,10 @@ func goOn(t *testing.T, seed uint64) {
 	s := newScene(t, seed)
 	model := modeltest.New(nil, modeltest.Func(s.turn))
 	o := s.options()
-	o.ReplayUserMessages, o.MaxBudgetUSD, o.OutputSchema = true, 0, nil
+	o.ReplayUserMessages, o.MaxBudgetUSD, o.OutputSchema = s.n(3) > 0, 0, nil
+	if !o.ReplayUserMessages { // the program adds its inputs by itself
+		o.Hooks, s.quiet = nil, true
+	}
 	c, err := agent.Open(t.Context(), testEngine(model), o)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,12 @@ func goOn(t *testing.T, seed uint64) {
 	s.client = c
 	s.listen(c)
 	for i := range 1 + s.n(4) {
-		if err := c.Send(t.Context(), fmt.Sprintf("input %d", i)); err != nil {
+		input := fmt.Sprintf("input %d", i)
+		if !o.ReplayUserMessages {
+			settle()
+			s.record = append(s.record, said(input))
+		}
+		if err := c.Send(t.Context(), input); err != nil {
 			t.Fatal(err)
 		}
 		if s.n(2) == 0 {
@@ -110,4 +121,49 @@ func (s *scene) probe(c *agent.Client, model *modeltest.Model) []string {
 	}
 	s.t.Errorf("seed %d: the last input is not there", s.seed)
 	return blocks
+}
+
+// Whatever a program hands back, the request is one that the API takes.
+func FuzzHistory(f *testing.F) {
+	for _, seed := range [][]agent.Message{
+		{said("hi"), answered1("msg_1", thought("hm"), text("a"), use("toolu_1")), userSaid(result("toolu_1", "r")), answered1("msg_2", text("so"))},
+		{userSaid(pixel(), raw("document", `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}`)), answered1("msg_1", raw("server_tool_use", search), raw("web_search_tool_result", searchResult))},
+		{answered1("", use("a"), use("a")), userSaid(&agent.ToolResultBlock{ToolUseID: "a", IsError: true, Content: agent.Content{pixel(), raw("tool_reference", `{"type":"tool_reference","tool_name":"t"}`)}})},
+		{&agent.User{UUID: "u", Message: said("x").Message}, &agent.Assistant{Error: "invalid_request", Supersedes: []string{"u"}, Message: answered1("x", text("no")).Message}},
+	} {
+		var lines []string
+		for _, m := range seed {
+			lines = append(lines, string(encode(m)))
+		}
+		f.Add(strings.Join(lines, "\n"))
+	}
+	f.Fuzz(func(t *testing.T, lines string) {
+		var msgs []agent.Message
+		for line := range strings.Lines(lines) {
+			if m, err := agent.DecodeMessage([]byte(line)); err == nil {
+				msgs = append(msgs, m)
+			}
+		}
+		s := &session{table: &table{}, opts: &agent.Options{Logger: slog.New(slog.DiscardHandler)}}
+		s.history, s.given = loadHistory(msgs, DefaultModel)
+		s.settleReferences()
+		s.history.addUser(textPart("next"))
+		body, _ := (&request{model: DefaultModel, maxTokens: 100}).body(&s.history)
+		model := modeltest.New(nil, modeltest.Text("well"))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model.test/v1/messages", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"X-Api-Key": {"k"}, "Anthropic-Version": {"2023-06-01"}, "Content-Type": {"application/json"}}
+		res, err := model.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		for _, v := range model.Violations() {
+			if !strings.Contains(v.Message, "signature") { // only the API can tell
+				t.Errorf("%s\n%s", v.Message, body)
+			}
+		}
+	})
 }

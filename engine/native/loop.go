@@ -247,13 +247,21 @@ func (t *turn) take(resp *response) []*call {
 	}
 	t.s.history.addAssistant(t.s.model, parts, ids)
 	t.s.keep()
-	if len(t.supersedes) > 0 { // nothing has been said in the place of what broke off
-		m := t.assistant(resp, nil)
-		m.Supersedes = t.supersedes
-		t.supersedes, t.orphans = nil, nil
-		t.s.emit(m)
-	}
+	t.silence(resp)
 	return calls
+}
+
+// silence is the message for a response in which nothing was said, if there is anything to learn from it:
+// that it stands in the place of what broke off, or, for the whole conversation, that the API has
+// accepted what was there before.
+func (t *turn) silence(resp *response) {
+	if len(t.supersedes) == 0 && (len(t.heard) > 0 || !t.s.opts.ReplayUserMessages) {
+		return
+	}
+	m := t.assistant(resp, nil)
+	m.Supersedes = t.supersedes
+	t.supersedes, t.orphans = nil, nil
+	t.s.emit(m)
 }
 
 var errCutOff = errors.New(textCutOff)
@@ -468,9 +476,13 @@ func (t *turn) answerOrphans(text string) {
 // had arrived beside that: its whole blocks, with an answer for each call. If nothing has come of this
 // response, the one before it counts that broke off, since nothing has taken its place.
 func (t *turn) keepPartial(resp *response) {
+	current := resp
 	resp = t.latest(resp)
 	if resp == nil {
 		return
+	}
+	if resp == current && len(resp.blocks) == 0 {
+		t.silence(resp)
 	}
 	var parts, answers []part
 	var ids []string

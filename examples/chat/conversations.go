@@ -20,6 +20,7 @@ type conversations struct {
 	opts   *agent.Options
 	idle   time.Duration
 	most   int
+	kept   store
 	wg     sync.WaitGroup // conversations that are being closed because nobody uses them
 
 	mu     sync.Mutex // guards the rest, and the fields of each conversation
@@ -29,6 +30,7 @@ type conversations struct {
 
 type conversation struct {
 	id     string
+	kept   store
 	client *agent.Client // nil until the first turn
 	busy   bool
 	idle   *time.Timer
@@ -38,13 +40,18 @@ func newConversations(e agent.Engine, o *agent.Options, idle time.Duration, most
 	return &conversations{engine: e, opts: o, idle: idle, most: most, open: map[string]*conversation{}}
 }
 
-// take gives a conversation to one request, until put. One that is not there begins.
+// take gives a conversation to one request, until put. One that is not open goes on with what is kept of
+// it, or begins.
 func (cs *conversations) take(ctx context.Context, id string) (*conversation, error) {
 	c, err := cs.reserve(id)
 	if err != nil || c.client != nil {
 		return c, err
 	}
-	client, err := agent.Open(ctx, cs.engine, cs.opts)
+	opts := *cs.opts
+	var client *agent.Client
+	if opts.History, err = cs.kept.load(id); err == nil {
+		client, err = agent.Open(ctx, cs.engine, &opts)
+	}
 	if err == nil {
 		cs.mu.Lock()
 		c.client = client
@@ -67,7 +74,7 @@ func (cs *conversations) reserve(id string) (*conversation, error) {
 	case c == nil && (cs.closed || len(cs.open) >= cs.most):
 		return nil, errFull
 	case c == nil:
-		c = &conversation{id: id}
+		c = &conversation{id: id, kept: cs.kept}
 		cs.open[id] = c
 	case c.busy:
 		return nil, errBusy
@@ -96,7 +103,8 @@ func (cs *conversations) put(c *conversation) {
 	}
 }
 
-// expire closes a conversation that nobody has used for a while. Its id begins a new one from then on.
+// expire closes a conversation that nobody has used for a while. If it is not kept, its id begins a new
+// one from then on.
 func (cs *conversations) expire(c *conversation) {
 	cs.mu.Lock()
 	if cs.closed || c.busy || cs.open[c.id] != c {
@@ -145,6 +153,9 @@ func (c *conversation) turn(ctx context.Context, text string, send func(event st
 		if err != nil {
 			send("error", err.Error())
 			return
+		}
+		if err := c.kept.keep(c.id, msg); err != nil {
+			send("warning", err.Error()) // the answer is worth more than its copy
 		}
 		switch m := msg.(type) {
 		case *agent.StreamEvent:

@@ -1,7 +1,8 @@
 // Command chat is a chat service over HTTP: one agent.Client a conversation, answers streamed as server-sent events,
-// one turn of a conversation at a time, conversations closed when nobody has used them for a while.
+// one turn of a conversation at a time, conversations closed when nobody has used them for a while. With -keep
+// they are kept as JSON lines, and go on when somebody comes back, also after the program was started anew.
 //
-//	go run ./examples/chat -addr localhost:8080
+//	go run ./examples/chat -addr localhost:8080 -keep conversations
 //	curl -N localhost:8080/chat -d '{"conversation": "ada", "text": "@mcp__clock__now {}"}'
 //
 // Without ANTHROPIC_API_KEY it runs on the offline model, which makes the calls that a text spells out.
@@ -34,23 +35,25 @@ const grace = 10 * time.Second
 func main() {
 	addr := flag.String("addr", "localhost:8080", "serve at this `address`")
 	idle := flag.Duration("idle", 15*time.Minute, "close a conversation that was not used for this long")
+	keep := flag.String("keep", "", "keep conversations in this `directory`, which has to be there; empty: nowhere")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *addr, *idle, os.Stdout); err != nil {
+	if err := run(ctx, *addr, *idle, *keep, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "chat:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until ctx ends, then lets running turns finish for a while and closes everything.
-func run(ctx context.Context, addr string, idle time.Duration, stdout io.Writer) error {
+func run(ctx context.Context, addr string, idle time.Duration, keep string, stdout io.Writer) error {
 	engine := native.New(nil)
 	if os.Getenv("ANTHROPIC_API_KEY") == "" {
 		fmt.Fprintln(stdout, "No ANTHROPIC_API_KEY is set, so this runs on the offline model: it makes the calls that a text spells out.")
 		engine = native.New(&native.Options{APIKey: "none", HTTPClient: modeltest.Offline().Client()})
 	}
 	chats := newConversations(engine, options(), idle, 1000)
+	chats.kept = store{dir: keep}
 	defer chats.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -90,6 +93,7 @@ func options() *agent.Options {
 		MCPServers:             map[string]mcphost.ServerConfig{"clock": mcphost.InProcess(clock)},
 		AllowedTools:           []string{"mcp__clock__now"},
 		IncludePartialMessages: true, // text as it is written, not block by block
+		ReplayUserMessages:     true, // what is kept of a conversation is all of it
 		MaxTurns:               20,
 	}
 }

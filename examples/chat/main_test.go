@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,7 +59,7 @@ func TestRunsOffline(t *testing.T) {
 	defer stop()
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, "127.0.0.1:0", time.Minute, stdout) }()
+	go func() { ended <- run(ctx, "127.0.0.1:0", time.Minute, t.TempDir(), stdout) }()
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	if !strings.Contains(lines.Text(), "offline model") {
@@ -159,4 +161,77 @@ func TestIdleConversationsAreClosed(t *testing.T) {
 			t.Error("its client is not closed")
 		}
 	})
+}
+
+// A conversation goes on after the service was started anew, with all that was said in it, and with what is
+// left of a line that was cut.
+func TestKeptConversationGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	model := modeltest.New(t, modeltest.ToolUse("mcp__clock__now", `{}`), modeltest.Text("noon"), modeltest.Text("still noon"), modeltest.Text("one"))
+	start := func() (url string, stop func()) {
+		chats := newConversations(native.New(&native.Options{APIKey: "test", HTTPClient: model.Client()}), options(), time.Hour, 10)
+		chats.kept = store{dir: dir}
+		srv := httptest.NewServer(handler(chats))
+		return srv.URL, func() {
+			chats.Close()
+			srv.Close()
+			http.DefaultClient.CloseIdleConnections()
+		}
+	}
+	url, stop := start()
+	say(t, t.Context(), url, "ada", "what time is it?")
+	stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("kept in %q, %v", files, err)
+	}
+	url, stop = start()
+	defer stop()
+	if _, events := say(t, t.Context(), url, "ada", "and now?"); !strings.Contains(events, "still noon") || strings.Contains(events, "event: warning") {
+		t.Errorf("the second answer:\n%s", events)
+	}
+	if got := model.Last(); len(got.Messages) != 5 || got.FirstUserText() != "what time is it?" || len(got.ToolUses()) != 1 {
+		t.Errorf("the model was sent %s", got.Body)
+	}
+	say(t, t.Context(), url, "bob", "hello")
+	if got := model.Last(); len(got.Messages) != 1 {
+		t.Errorf("bob goes on with a conversation that is not his: %s", got.Body)
+	}
+}
+
+// A file that was cut anywhere is still a conversation.
+func TestKeptConversationThatWasCut(t *testing.T) {
+	s := store{dir: t.TempDir()}
+	use := &agent.Assistant{Message: agent.APIMessage{ID: "msg_1", Role: "assistant", Content: agent.Content{&agent.ToolUseBlock{ID: "toolu_1", Name: "mcp__clock__now"}}}}
+	for _, m := range []agent.Message{&agent.User{Message: agent.UserMessage{Content: agent.TextContent("what time is it?")}}, use, &agent.Result{}} {
+		if err := s.keep("ada", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.OpenFile(s.path("ada"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"type":"user","message":{"role":"us`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	history, err := s.load("ada")
+	if err != nil || len(history) != 2 {
+		t.Fatalf("%d messages, %v", len(history), err)
+	}
+	model := modeltest.New(t, modeltest.Text("noon"))
+	o := options()
+	o.History = history
+	engine := native.New(&native.Options{APIKey: "test", HTTPClient: model.Client()})
+	for _, err := range agent.Query(t.Context(), engine, "well?", o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := model.Last().ToolResults(); len(got) != 1 || !got[0].IsError {
+		t.Errorf("the call without a result was answered %+v", got)
+	}
 }
