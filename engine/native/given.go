@@ -136,6 +136,10 @@ func (l *loader) choose(msgs []agent.Message) []*choice {
 			if m.ParentToolUseID == "" {
 				all = append(all, &choice{index: i, user: m})
 			}
+		case *agent.Result:
+			if !m.IsError {
+				settle(all)
+			}
 		case *agent.Unknown:
 			if m.Err != nil || m.Type == "assistant" || m.Type == "user" {
 				l.repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", clip(m.Type, 40), m.Err)
@@ -166,11 +170,12 @@ func takeOut(all []*choice, uuids []string, refused string) {
 
 // refuse heeds the report that the API has refused what is new in the conversation. It takes out the
 // inputs at its end; those with a UUID are named by the report if they are meant. Results that were
-// refused before are refused for this reason now.
+// refused before are refused for this reason now. What the model itself has refused is one turn, and
+// only one input begins that.
 func refuse(all []*choice, why string) {
 	byModel := strings.HasPrefix(why, textModelRefused)
 	inputs := true
-	for _, c := range slices.Backward(all) {
+	for i, c := range slices.Backward(all) {
 		if c.settled || !c.dropped && c.assistant != nil {
 			break
 		}
@@ -178,12 +183,20 @@ func refuse(all []*choice, why string) {
 		switch {
 		case inputs && !c.dropped:
 			c.dropped, c.refused = true, why
+			inputs = !byModel || slices.ContainsFunc(all[:i], func(c *choice) bool { return !c.settled && c.refused == why })
 		case c.refused != "" && !byModel:
 			c.refused = why
 		}
 	}
+	if byModel {
+		settle(all)
+	}
+}
+
+// settle notes that the API has accepted all of this.
+func settle(all []*choice) {
 	for _, c := range all {
-		c.settled = c.settled || byModel
+		c.settled = true
 	}
 }
 

@@ -46,17 +46,17 @@ func goOn(t *testing.T, seed uint64) {
 	for i := range 1 + s.n(4) {
 		input := fmt.Sprintf("input %d", i)
 		if !o.ReplayUserMessages {
-			settle()
+			settled()
 			s.record = append(s.record, said(input))
 		}
 		if err := c.Send(t.Context(), input); err != nil {
 			t.Fatal(err)
 		}
 		if s.n(2) == 0 {
-			settle()
+			settled()
 		}
 	}
-	settle()
+	settled()
 	s.calm = true
 	record := s.stored(s.record)
 	want := s.probe(c, model)
@@ -95,8 +95,8 @@ func (s *scene) listen(c *agent.Client) {
 	}()
 }
 
-// settle waits until everything is answered.
-func settle() {
+// settled waits until everything is answered.
+func settled() {
 	time.Sleep(time.Hour) // fake time
 	synctest.Wait()
 }
@@ -109,7 +109,7 @@ func (s *scene) probe(c *agent.Client, model *modeltest.Model) []string {
 	if err := c.Send(s.t.Context(), "the last input"); err != nil {
 		s.t.Fatal(err)
 	}
-	settle()
+	settled()
 	var blocks []string
 	for _, m := range model.Last().Messages {
 		for _, b := range m.Content {
