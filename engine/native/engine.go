@@ -57,7 +57,8 @@ type Options struct {
 // An Engine runs agents in this process. It is safe for concurrent use, holds no conversation, and
 // needs no closing. Its sessions share one client.
 type Engine struct {
-	opts Options
+	opts    Options
+	indexes indexes
 
 	mu     sync.Mutex // guards the rest
 	shared *api       // the client of sessions whose environment does not change it; nil until one is opened

@@ -207,7 +207,7 @@ func (s *session) connecting() []string {
 func (s *session) searchable() *toolsearch.Index {
 	f := &s.finder
 	if f.of != s.table {
-		f.index, f.of = toolsearch.New(toSearch(s.table)), s.table
+		f.index, f.of = s.engine.indexes.of(s.table), s.table
 	}
 	return f.index
 }
