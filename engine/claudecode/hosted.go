@@ -31,7 +31,7 @@ func (v *servers) byHost(ctx context.Context, configs map[string]mcphost.ServerC
 	default:
 		o := v.s.opts
 		h, err := mcphost.New(&mcphost.Options{
-			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: o.Roots(), Elicit: o.OnElicitation,
+			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: o.Roots(), Elicit: o.Elicit(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("claude-code: %w", err)

@@ -187,7 +187,7 @@ func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Hos
 	return mcphost.New(&mcphost.Options{
 		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
 		Roots:  s.opts.Roots(),
-		Elicit: s.opts.OnElicitation,
+		Elicit: s.opts.Elicit(),
 	})
 }
 
