@@ -188,7 +188,8 @@ type StopOutput struct {
 // SessionStart is the input of the hooks that run before the first turn.
 type SessionStart struct {
 	HookInput
-	// Source is "startup" or "resume".
+	// Source is "startup" or "resume"; within a session "compact" or "clear", when its conversation
+	// begins anew. The native engine does not do that.
 	Source string `json:"source"`
 	Model  string `json:"model,omitempty"`
 }
@@ -196,7 +197,7 @@ type SessionStart struct {
 // SessionEnd is the input of the hooks that run when the session closes.
 type SessionEnd struct {
 	HookInput
-	// Reason is "other" for a session that was closed.
+	// Reason is "other" for a session that was closed, "clear" for a conversation that was.
 	Reason string `json:"reason"`
 }
 

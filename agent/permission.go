@@ -28,10 +28,11 @@ type ToolRequest struct {
 	Tool string
 	// Source says where the server was defined: "sdk" for one in this process, else a scope of the configuration.
 	Source string
-	// Title is what people read: the tool's own name for them, or what the CLI says of the call; empty if there is none.
+	// Title is what people read: what the CLI says of the call, the tool's own name for them, or the
+	// CLI's name for the tool; empty if there is none.
 	Title string
-	// Annotations are the tool's hints, which are the server's claims; nil if there are none, or the
-	// engine does not know them.
+	// Annotations are the tool's hints, which are the server's claims; nil if there are none. Of the
+	// servers that the CLI connects only those that are set are known, and not the title.
 	Annotations *mcp.ToolAnnotations
 	// ReadOnly is the tool's readOnlyHint, which is the server's claim and no proof.
 	ReadOnly bool

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ type toolQuestion struct {
 	ReasonType  string              `json:"decision_reason_type"`
 	Suggestions []permission.Update `json:"permission_suggestions"`
 	Title       string              `json:"title"`
+	DisplayName string              `json:"display_name"`
 	Description string              `json:"description"`
 	BlockedPath string              `json:"blocked_path"`
 	AgentID     string              `json:"agent_id"`
@@ -47,7 +49,7 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 	case err != nil:
 		v = s.denial(q, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, q.ToolName))
 	case v == nil:
-		v = s.denial(q, s.nobodyToAsk(q))
+		v = s.denial(q, s.nobodyToAsk(ctx, q))
 	case v.Behavior == permission.Allow && isEmptyObject(v.UpdatedInput) && !isEmptyObject(q.Input):
 		if !s.servers.has(q.Server.Name) {
 			v = s.denial(q, "The call was allowed with no arguments at all, which the Claude Code CLI cannot do for this tool.")
@@ -63,10 +65,15 @@ func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.
 	r := &agent.ToolRequest{
 		ToolName: q.ToolName, Server: q.Server.Name, Source: q.Server.Source, ToolUseID: q.ToolUseID,
 		Input: q.Input, Reason: q.Reason, Suggestions: q.Suggestions,
-		Title: q.Title, Description: q.Description, BlockedPath: q.BlockedPath, AgentID: q.AgentID,
+		Description: q.Description, BlockedPath: q.BlockedPath, AgentID: q.AgentID,
 	}
-	r.Tool, r.ReadOnly = s.servers.tool(q.Server.Name, q.ToolName)
+	t := s.toolOf(ctx, q)
+	r.Tool, r.Annotations, r.ReadOnly, r.Title = t.name, t.annotations, t.readOnly(), cmp.Or(q.Title, t.title, q.DisplayName)
+	told := s.notify(ctx, q)
 	v, err := contained(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
+	if stop := told(); stop != nil {
+		return stop, nil
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -99,14 +106,14 @@ func (s *session) denial(q *toolQuestion, text string) *permission.PromptResult 
 
 // nobodyToAsk is what the model and the program read about a call that would have to be asked
 // about; the text names the tool and allowedTools (requirement D86).
-func (s *session) nobodyToAsk(q *toolQuestion) string {
+func (s *session) nobodyToAsk(ctx context.Context, q *toolQuestion) string {
 	s.mu.Lock()
 	mode := permission.Mode(s.told.PermissionMode)
 	s.mu.Unlock()
 	// What is faulty in the rules is the CLI's to say.
 	p, _ := permission.NewPolicy(&permission.Options{Allow: s.opts.AllowedTools, Ask: s.opts.AskTools, Mode: mode})
-	r := permission.Request{Tool: q.ToolName, Server: q.Server.Name}
-	r.ToolName, r.ReadOnly = s.servers.tool(q.Server.Name, q.ToolName)
+	t := s.toolOf(ctx, q)
+	r := permission.Request{Tool: q.ToolName, Server: q.Server.Name, ToolName: t.name, ReadOnly: t.readOnly()}
 	if d := p.Decide(r); d.Message != "" {
 		return d.Message
 	}
@@ -127,6 +134,7 @@ func (s *session) permissionHooks(ctx context.Context, q *toolQuestion) (*permis
 	outs, err := callHooks(ctx, s, "PermissionRequest", h.PermissionRequest, q.ToolName, true, in)
 	var verdict *permission.PromptResult
 	for _, o := range outs {
+		s.heed(agent.HookOutput{SystemMessage: o.SystemMessage})
 		if o.Stop {
 			v := agent.Deny(o.StopReason)
 			v.Interrupt = true
@@ -146,13 +154,13 @@ func (s *session) hookInput(event string) agent.HookInput {
 	return agent.HookInput{SessionID: s.told.SessionID, CWD: s.told.CWD, PermissionMode: permission.Mode(s.told.PermissionMode), HookEventName: event}
 }
 
-// callHooks calls the hooks that match, at the same time, and returns what they say in the order of
+// callHooks calls the hooks that match the subject, at the same time, and returns what they say in the order of
 // the list. The error is that of a hook whose failure blocks what it guards.
-func callHooks[In, Out any](ctx context.Context, s *session, event string, hooks []agent.Hook[In, Out], tool string, guards bool, in *In) ([]*Out, error) {
+func callHooks[In, Out any](ctx context.Context, s *session, event string, hooks []agent.Hook[In, Out], subject string, guards bool, in *In) ([]*Out, error) {
 	outs, errs := make([]*Out, len(hooks)), make([]error, len(hooks))
 	var wg sync.WaitGroup
 	for i, h := range hooks {
-		if tool != "" && !agent.MatchTool(h.Matcher, tool) {
+		if !agent.MatchTool(h.Matcher, subject) {
 			continue
 		}
 		wg.Go(func() {

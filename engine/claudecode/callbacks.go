@@ -111,6 +111,7 @@ func (s *session) registerHooks() map[string][]hookMatcher {
 	}
 	all := map[string][]hookMatcher{}
 	s.registerStart(all)
+	s.registerLater(all)
 	register(s, all, "PreToolUse", h.PreToolUse, func(o *agent.PreToolUseOutput) *hookReply {
 		r := s.common("PreToolUse", o.HookOutput)
 		r.Specific.PermissionDecision, r.Specific.PermissionReason, r.Specific.UpdatedInput = o.Decision, o.Reason, o.UpdatedInput
@@ -141,7 +142,7 @@ func (s *session) registerHooks() map[string][]hookMatcher {
 	register(s, all, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
 		return block(s.common("Stop", o.HookOutput), o.Block, o.Reason)
 	})
-	register(s, all, "Notification", h.Notification, plain("Notification"))
+	s.registerNotification(all)
 	register(s, all, "PreCompact", h.PreCompact, func(o *agent.PreCompactOutput) *hookReply {
 		return block(s.common("PreCompact", o.HookOutput), o.Block, o.Reason)
 	})

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -37,10 +38,14 @@ type guest struct {
 
 // An offer is a tool under the name that the CLI is told.
 type offer struct {
-	name     string // the tool's own
-	readOnly bool
-	model    toolschema.Model
+	name        string // the tool's own
+	title       string
+	annotations *mcp.ToolAnnotations // nil if there are none
+	model       toolschema.Model
 }
+
+// readOnly reports whether the tool says that it changes nothing.
+func (o offer) readOnly() bool { return o.annotations != nil && o.annotations.ReadOnlyHint }
 
 // maxName is the longest full name that the CLI does not drop.
 const maxName = 128
@@ -51,10 +56,8 @@ func (g *guest) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (m
 	if o != nil {
 		opts = *o
 	}
-	if ask := g.s.opts.OnElicitation; ask != nil {
-		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-			return contained(g.s, "OnElicitation", func() (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) })
-		}
+	if ask := g.s.opts.Elicit(); ask != nil {
+		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) }
 	}
 	ss, err := g.Provider.OpenSession(ctx, &opts)
 	if err != nil {
@@ -135,7 +138,7 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 			leaveOut(t.Name, "its name "+m.Name+" belongs to tool "+quoted(first.name))
 			continue
 		}
-		offered[alias] = offer{t.Name, t.Annotations != nil && t.Annotations.ReadOnlyHint, m}
+		offered[alias] = offer{t.Name, cmp.Or(t.Title, annotatedTitle(t.Annotations)), t.Annotations, m}
 		copied := *t
 		copied.Name, copied.Description, copied.InputSchema = alias, m.Description, m.InputSchema
 		if g.alwaysLoad {
@@ -149,6 +152,13 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		g.listed, g.offered, g.problems = turn, offered, problems
 	}
 	return out, nil
+}
+
+func annotatedTitle(a *mcp.ToolAnnotations) string {
+	if a == nil {
+		return ""
+	}
+	return a.Title
 }
 
 // alwaysLoaded is a tool's metadata that has its definition sent with every request.

@@ -203,18 +203,14 @@ func (v *servers) has(server string) bool {
 }
 
 // tool finds a tool of a server in this process by its full name.
-func (v *servers) tool(server, full string) (name string, readOnly bool) {
+func (v *servers) tool(server, full string) (offer, bool) {
 	v.mu.Lock()
 	a := v.attached[server]
 	v.mu.Unlock()
 	if a == nil {
-		return "", false
+		return offer{}, false
 	}
-	o, ok := a.guest.find(full)
-	if !ok {
-		return "", false
-	}
-	return o.name, o.readOnly
+	return a.guest.find(full)
 }
 
 // own returns the name that a tool has on its server.

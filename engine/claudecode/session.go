@@ -84,9 +84,10 @@ type session struct {
 	ours     map[string]bool // UUIDs that the program did not give
 	asked    map[string]bool // the model's messages of this turn
 	told     told
-	stopped  string // why a hook ended the turn
-	begun    bool   // the hooks on SessionStart were called
-	sent     bool   // there was an input
+	stopped  string   // why a hook ended the turn
+	begun    bool     // the hooks on SessionStart were called
+	sent     bool     // there was an input
+	notices  []string // what hooks on Notification have for the model
 }
 
 // told is what the CLI last said of the session.

@@ -16,8 +16,8 @@ const sessionEndTimeout = 5 * time.Second
 // sessionStartTimeout is how long the CLI waits for the hooks on SessionStart; each has its own limit.
 const sessionStartTimeout = time.Hour
 
-// The CLI takes the registration of callbacks on SessionStart and SessionEnd and never calls them,
-// so this engine does.
+// The CLI takes the registration of callbacks on SessionStart and SessionEnd and does not call them
+// at the start and the end of the process, so this engine does.
 
 // registerStart has the first input wait for the hooks on the start of the session: the CLI asks a
 // callback on UserPromptSubmit before the model sees an input, and the model reads what that says.
@@ -43,6 +43,16 @@ func (s *session) registerStart(all map[string][]hookMatcher) {
 	}
 }
 
+// registerLater has the hooks called where the CLI does call them: when a conversation begins anew
+// within the session, after it was made shorter or cleared.
+func (s *session) registerLater(all map[string][]hookMatcher) {
+	h := s.opts.Hooks
+	register(s, all, "SessionStart", except(h.SessionStart, func(in *agent.SessionStart) bool { return in.Source == "startup" || in.Source == "resume" }),
+		func(o *agent.HookOutput) *hookReply { return s.common("SessionStart", *o) })
+	register(s, all, "SessionEnd", except(h.SessionEnd, func(in *agent.SessionEnd) bool { return in.Reason != "clear" }),
+		func(o *agent.HookOutput) *hookReply { return s.common("SessionEnd", *o) })
+}
+
 // sessionStart runs the hooks on the start of the session and returns what the model is to read.
 func (s *session) sessionStart(ctx context.Context, in agent.HookInput) string {
 	in.HookEventName = "SessionStart"
@@ -51,9 +61,10 @@ func (s *session) sessionStart(ctx context.Context, in agent.HookInput) string {
 		source = "resume"
 	}
 	var texts []string
-	outs, _ := callHooks(ctx, s, in.HookEventName, s.opts.Hooks.SessionStart, "", false, // guards nothing: no error
+	outs, _ := callHooks(ctx, s, in.HookEventName, s.opts.Hooks.SessionStart, source, false, // guards nothing: no error
 		&agent.SessionStart{HookInput: in, Source: source, Model: s.opts.Model})
 	for _, o := range outs {
+		s.heed(agent.HookOutput{SystemMessage: o.SystemMessage})
 		if o.AdditionalContext != "" {
 			texts = append(texts, o.AdditionalContext)
 		}
@@ -73,5 +84,6 @@ func (s *session) sessionEnd() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ch.ctx), sessionEndTimeout)
 	defer cancel()
-	_, _ = callHooks(ctx, s, event, h.SessionEnd, "", false, &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"})
+	in := &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"}
+	_, _ = callHooks(ctx, s, event, h.SessionEnd, in.Reason, false, in) // guards nothing: no error
 }
