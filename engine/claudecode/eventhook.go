@@ -18,7 +18,8 @@ import (
 // SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, PermissionRequest,
 // PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation,
 // ElicitationResult, ConfigChange, WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged,
-// FileChanged, DirectoryAdded, MessageDisplay, PreSkillShellCommand.
+// FileChanged, DirectoryAdded, MessageDisplay, PreSkillShellCommand. What the CLI needs for some of
+// them, and which two never come, is in docs/parity.md.
 type EventHook struct {
 	// Event is the event's name.
 	Event string
