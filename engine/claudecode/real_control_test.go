@@ -106,9 +106,9 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 			r, err := c.Hooks(ctx)
 			return r, json.Valid(r), err
 		}},
-		{"ContextUsage", "", func(ctx context.Context) (any, bool, error) {
-			u, err := c.ContextUsage(ctx, true)
-			return u, u != nil && u.MaxTokens > 0 && len(u.Categories) > 0 && len(u.Raw) > 0, err
+		{"ContextEstimate", "", func(ctx context.Context) (any, bool, error) {
+			u, err := c.ContextEstimate(ctx)
+			return u, u != nil && u.MaxTokens > 0 && len(u.Categories) > 0 && u.Extra["memoryFiles"] != nil, err
 		}},
 		{"Usage", "", func(ctx context.Context) (any, bool, error) {
 			r, err := c.Usage(ctx)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
 )
 
 // Request sends a control request that no method here is for. fields is an object, or nil.
@@ -103,55 +105,10 @@ func (c *Control) Hooks(ctx context.Context) (json.RawMessage, error) {
 	return c.Request(ctx, "get_hooks_listing", nil)
 }
 
-// A ContextUsage is what fills the model's context.
-type ContextUsage struct {
-	Model       string            `json:"model"`
-	Tokens      int               `json:"totalTokens"`
-	MaxTokens   int               `json:"maxTokens"`
-	Percentage  float64           `json:"percentage"`
-	Categories  []ContextCategory `json:"categories"`
-	MCPTools    []ContextTool     `json:"mcpTools"`
-	MemoryFiles []struct {
-		Path   string `json:"path"`
-		Type   string `json:"type"`
-		Tokens int    `json:"tokens"`
-	} `json:"memoryFiles"`
-	// Raw is all of it.
-	Raw json.RawMessage `json:"-"`
-}
-
-// A ContextCategory is a share of the context.
-type ContextCategory struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Kind   string `json:"kind"` // "used", "free", "buffer" or "deferred"
-	Tokens int    `json:"tokens"`
-}
-
-// A ContextTool is a tool's share of the context.
-type ContextTool struct {
-	Name   string `json:"name"`
-	Server string `json:"serverName"`
-	Tokens int    `json:"tokens"`
-	Loaded bool   `json:"isLoaded"`
-}
-
-// ContextUsage returns what fills the context. With summary it is the CLI's estimate; without, the
-// API counts each part.
-func (c *Control) ContextUsage(ctx context.Context, summary bool) (*ContextUsage, error) {
-	detail := "full"
-	if summary {
-		detail = "summary"
-	}
-	raw, err := c.Request(ctx, "get_context_usage", map[string]string{"detail": detail})
-	if err != nil {
-		return nil, err
-	}
-	u := &ContextUsage{Raw: raw}
-	if err := json.Unmarshal(raw, u); err != nil {
-		return nil, fmt.Errorf("claude-code: the answer to get_context_usage: %w", err)
-	}
-	return u, nil
+// ContextEstimate is [agent.Client.ContextUsage] by the CLI's own estimate, which costs nothing: for
+// that the API counts each part.
+func (c *Control) ContextEstimate(ctx context.Context) (*agent.ContextUsage, error) {
+	return answered[agent.ContextUsage](ctx, c, "get_context_usage", map[string]string{"detail": "summary"})
 }
 
 // Usage returns cost, tokens and the limits of the account's plan, in the CLI's form, which it calls experimental.
