@@ -364,7 +364,7 @@ func TestResultError(t *testing.T) {
 			t.Errorf("got %v, want %s", err, tt.want)
 		}
 		for _, target := range []error{ErrMaxTurns, ErrMaxBudget, ErrInterrupted, ErrClosed} {
-			if errors.Is(err, target) != (target == tt.is) {
+			if errors.Is(err, target) != errors.Is(target, tt.is) {
 				t.Errorf("%v: errors.Is(%v) = %v", err, target, errors.Is(err, target))
 			}
 		}

@@ -111,7 +111,8 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 		return j.inline(ctx, callCtx, cancel)
 	}
 	done := make(chan error, 1) // never blocks: it holds the one result
-	go func() {                 // lifetime.wait waits for it
+	// lifetime.wait waits for it.
+	go func() { //nolint:contextcheck // the handler's context is in the job's scope
 		defer j.release()
 		done <- j.guarded()
 	}()
@@ -137,7 +138,7 @@ func (j *job) inline(ctx, callCtx context.Context, cancel func()) (outcome, erro
 	defer j.release()
 	stop := j.life.onClose(cancel)
 	defer stop()
-	err := j.guarded()
+	err := j.guarded() //nolint:contextcheck // the handler's context is in the job's scope
 	return j.ended(ctx, callCtx, err), err
 }
 

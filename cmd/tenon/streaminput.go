@@ -86,7 +86,7 @@ func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 	var in inputLine
 	if json.Unmarshal(line.Data, &in) != nil {
 		s.complain("this line is no JSON object and is left out: %s", clipText(string(line.Data), 200))
-		return nil
+		return nil //nolint:nilerr // it was told, and the next line may be fine
 	}
 	switch in.Type {
 	case "user":

@@ -274,7 +274,7 @@ func (c *channel) serve(e *envelope) {
 				a.ErrorCode = "unsupported_request"
 			}
 		}
-		_ = c.postAnswer(a) // the CLI is gone: nobody to tell //nolint:contextcheck // the life of the CLI
+		_ = c.postAnswer(a) // the CLI is gone: nobody to tell
 	})
 }
 

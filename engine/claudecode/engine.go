@@ -61,7 +61,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	s := newSession(e, o)
 	if err := s.start(ctx, path); err != nil {
-		_ = s.Close()
+		_ = s.Close() //nolint:contextcheck // the session's own life, which it ends
 		return nil, err
 	}
 	o.Logger.Log(ctx, slog.LevelDebug, "claude-code: session started", "path", path, "pid", s.proc.PID())

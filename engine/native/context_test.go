@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,7 @@ func TestContextUsage(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ContextUsage(t.Context()); err != agent.ErrClosed {
+	if _, err := c.ContextUsage(t.Context()); !errors.Is(err, agent.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -264,7 +264,7 @@ func (t *turn) silence(resp *response) {
 	t.s.emit(m)
 }
 
-var errCutOff = errors.New(textCutOff)
+var errCutOff = errors.New(textCutOff) //nolint:staticcheck // sentences that the model reads
 
 // answerCalls runs the calls of a response and adds the answers to the conversation, with whatever
 // else was said in the meantime.

@@ -142,9 +142,10 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.policies,
 	})
 	if s.own != nil {
-		s.own.Start(s.life)
+		s.own.Start(s.life) //nolint:contextcheck // it lives as long as the session, not as long as Open
 	}
-	go s.run(problems) // Close ends it and waits for done
+	// Close ends it and waits for done.
+	go s.run(problems) //nolint:contextcheck // it lives as long as the session, not as long as Open
 	return s, nil
 }
 
