@@ -136,9 +136,7 @@ func (s *session) permissionHooks(ctx context.Context, q *toolQuestion) (*permis
 	for _, o := range outs {
 		s.heed(agent.HookOutput{SystemMessage: o.SystemMessage})
 		if o.Stop {
-			v := agent.Deny(o.StopReason)
-			v.Interrupt = true
-			return v, err
+			return s.stopTurn(o.StopReason), err
 		}
 		if o.Verdict != nil && (verdict == nil || o.Verdict.Behavior != permission.Allow) {
 			verdict = o.Verdict

@@ -96,6 +96,10 @@ func (s *session) followResult(m *agent.Result) {
 // judge makes an error of a turn that the CLI calls a success though it has no answer: one that a
 // hook stopped, and one without the structured output that was asked for.
 func (s *session) judge(m *agent.Result) {
+	if s.stopped != "" && m.TerminalReason == agent.ReasonAbortedTools {
+		m.TerminalReason, m.Errors = agent.ReasonHookStopped, []string{s.stopped} // the hook's denial interrupted the turn
+		return
+	}
 	if m.Subtype != agent.SubtypeSuccess || m.IsError {
 		return
 	}

@@ -56,6 +56,7 @@ func (g *guest) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (m
 	if o != nil {
 		opts = *o
 	}
+	opts.Elicit = nil // the CLI answers no server in this process; the program does
 	if ask := g.s.opts.Elicit(); ask != nil {
 		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) }
 	}

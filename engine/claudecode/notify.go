@@ -69,9 +69,7 @@ func (s *session) notify(ctx context.Context, q *toolQuestion) (wait func() *per
 		for _, o := range outs {
 			s.heed(*o)
 			if o.Stop {
-				s.noteBlock(true, o.StopReason)
-				stop = agent.Deny(o.StopReason)
-				stop.Interrupt = true
+				stop = s.stopTurn(o.StopReason)
 			}
 		}
 	})
@@ -79,6 +77,14 @@ func (s *session) notify(ctx context.Context, q *toolQuestion) (wait func() *per
 		told.Wait()
 		return stop
 	}
+}
+
+// stopTurn is the denial of a call whose hook ends the turn.
+func (s *session) stopTurn(reason string) *permission.PromptResult {
+	s.noteBlock(true, reason)
+	v := agent.Deny(reason)
+	v.Interrupt = true
+	return v
 }
 
 // heed takes what a hook that this engine calls has for the user and the model.

@@ -60,8 +60,8 @@ func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text s
 func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.RawMessage, *answer) {
 	v, err := t.verdict(c, args, d)
 	switch {
-	case t.ctx.Err() != nil:
-		a := errorAnswer(c, textInterrupted)
+	case t.ctx.Err() != nil || t.stopped.Load():
+		a := t.unmade(c)
 		return nil, &a
 	case err != nil:
 		return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, c.use.Name), true)
@@ -91,7 +91,7 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 // verdict asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
 func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
 	o := t.s.opts
-	if v, err := t.permissionRequest(c, args); v != nil || err != nil {
+	if v, err := t.permissionRequest(c, args); v != nil || err != nil || t.stopped.Load() {
 		return v, err
 	}
 	if o.CanUseTool != nil || t.s.table.prompt != nil {

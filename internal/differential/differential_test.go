@@ -40,7 +40,7 @@ type world struct {
 func TestEnginesAgree(t *testing.T) {
 	peers.ClaudePath(t) // skips without the CLI
 	used := map[string]bool{}
-	for _, group := range [][]script{contentScripts, failureScripts, limitScripts, nameScripts, permissionScripts, hookScripts, conversationScripts, outputScripts} {
+	for _, group := range [][]script{contentScripts, failureScripts, limitScripts, nameScripts, permissionScripts, hookScripts, questionScripts, conversationScripts, outputScripts} {
 		for _, s := range group {
 			t.Run(s.name, func(t *testing.T) {
 				ours := s.record(t, func(_ *testing.T, m *modeltest.Model) agent.Engine {
