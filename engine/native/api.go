@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -66,11 +67,15 @@ func newAPI(o *Options, env environ) (*api, error) {
 		return nil, err
 	}
 	opts = append(opts, credential...)
-	base := o.BaseURL
+	base, from := o.BaseURL, "Options.BaseURL"
 	if base == "" {
-		base = env.get("ANTHROPIC_BASE_URL")
+		base, from = env.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
 	}
 	if base != "" {
+		// Tried and tried again it would only look like a server that is down; and no other address is meant.
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("native: %s is no address of a server: set one like https://gateway.example.com", from) // its text may hold a password
+		}
 		opts = append(opts, option.WithBaseURL(base))
 	}
 	opts = append(opts, o.ClientOptions...)

@@ -515,6 +515,19 @@ func TestFaultyVariablesAreReported(t *testing.T) {
 	}
 }
 
+// An address that can be none is an error before anything is tried, by the name of what set it; its text is not shown.
+func TestFaultyBaseURL(t *testing.T) {
+	for _, base := range []string{"garbage", "gateway.example.com", "ftp://x/", "http://", "http://user:sesame@h:port", "localhost:8080"} {
+		_, err := New(&Options{APIKey: "test"}).Open(t.Context(), &agent.Options{Env: map[string]string{"ANTHROPIC_BASE_URL": base}})
+		if err == nil || !strings.Contains(err.Error(), "ANTHROPIC_BASE_URL is no address") || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v", base, err)
+		}
+		if _, err := New(&Options{APIKey: "test", BaseURL: base}).Open(t.Context(), &agent.Options{}); err == nil || !strings.Contains(err.Error(), "Options.BaseURL is no address") {
+			t.Errorf("%s: %v", base, err)
+		}
+	}
+}
+
 func TestFixSurrogates(t *testing.T) {
 	for in, want := range map[string]string{
 		`"plain"`:                      `"plain"`,
