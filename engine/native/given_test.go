@@ -41,7 +41,7 @@ func goOn(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s.client = c
+	s.client.Store(c)
 	s.listen(c)
 	for i := range 1 + s.n(4) {
 		input := fmt.Sprintf("input %d", i)

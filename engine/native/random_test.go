@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,10 +89,10 @@ type scene struct {
 	*chance
 	t      *testing.T
 	seed   uint64
-	client *agent.Client
-	record []agent.Message // what the program has heard
-	calm   bool            // nothing more goes wrong
-	quiet  bool            // nobody says anything but the test, and the servers stay as they are
+	client atomic.Pointer[agent.Client] // nil between conversations; a hook that was given up on may still look
+	record []agent.Message              // what the program has heard
+	calm   bool                         // nothing more goes wrong
+	quiet  bool                         // nobody says anything but the test, and the servers stay as they are
 }
 
 func newScene(t *testing.T, seed uint64) *scene {
@@ -123,7 +124,7 @@ func (s *scene) converse(o *agent.Options, inputs int) int {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	s.client = c
+	s.client.Store(c)
 	for i := range inputs {
 		if err := c.Send(t.Context(), fmt.Sprintf("input %d", i)); err != nil && !errors.Is(err, agent.ErrClosed) {
 			t.Errorf("seed %d: Send: %v", seed, err)
@@ -142,7 +143,7 @@ func (s *scene) converse(o *agent.Options, inputs int) int {
 	for _, v := range model.Violations() {
 		t.Errorf("seed %d: request %d would have been refused: %s\n%s", seed, v.Request.Number(), v.Message, v.Request.Body)
 	}
-	s.client = nil
+	s.client.Store(nil)
 	return len(model.Requests())
 }
 
@@ -284,7 +285,8 @@ func (s *scene) hooks() *agent.Hooks {
 
 // act does something to the conversation from the middle of it.
 func (s *scene) act() {
-	if s.client == nil || s.calm {
+	c := s.client.Load()
+	if c == nil || s.calm {
 		return
 	}
 	ctx := s.t.Context()
@@ -295,18 +297,18 @@ func (s *scene) act() {
 	}
 	switch what {
 	case 1:
-		err = s.client.Interrupt(ctx)
+		err = c.Interrupt(ctx)
 	case 2:
-		err = s.client.Send(ctx, "by the way")
+		err = c.Send(ctx, "by the way")
 		if err != nil && strings.Contains(err.Error(), "EndInput") {
 			err = nil
 		}
 	case 3:
-		err = s.client.SetModel(ctx, []string{"", "claude-opus-5-5", "claude-haiku-4-5"}[s.n(3)])
+		err = c.SetModel(ctx, []string{"", "claude-opus-5-5", "claude-haiku-4-5"}[s.n(3)])
 	case 4:
-		err = s.client.SetPermissionMode(ctx, []permission.Mode{"default", "plan", "bypassPermissions", "dontAsk"}[s.n(4)])
+		err = c.SetPermissionMode(ctx, []permission.Mode{"default", "plan", "bypassPermissions", "dontAsk"}[s.n(4)])
 	case 5:
-		err = s.client.SetMCPServerEnabled(ctx, "s", s.n(2) == 0)
+		err = c.SetMCPServerEnabled(ctx, "s", s.n(2) == 0)
 	}
 	if err != nil && !errors.Is(err, agent.ErrClosed) && !errors.Is(err, mcphost.ErrClosed) && !errors.Is(err, context.Canceled) {
 		s.t.Errorf("seed %d: %v", s.seed, err)
