@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 GO ?= go
 # How long the tests of one package may take before they count as hanging.
-TIMEOUT ?= 15m
+TIMEOUT ?= 30m
 # How long each fuzz target runs, and which benchmarks of which packages.
 FUZZTIME ?= 60s
 BENCH ?= .
