@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -137,4 +138,33 @@ func TestOwnVariables(t *testing.T) {
 			t.Errorf("no %s in the environment", want)
 		}
 	}
+}
+
+// A callback that does not heed its context is left behind: Close says so and returns.
+func TestCloseLeavesStuckCallbacks(t *testing.T) {
+	called, release := make(chan struct{}), make(chan struct{})
+	returned := make(chan struct{})
+	e, o := fake("polite")
+	e.patience = 20 * time.Millisecond
+	e.opts.OnDialog, e.opts.DialogKinds = func(context.Context, *Dialog) (json.RawMessage, error) {
+		defer close(returned)
+		close(called)
+		<-release
+		return nil, nil
+	}, []string{"pick"}
+	o.Env["CLAUDECODE_TEST_CHILD"] = "asker"
+	o.Env["CLAUDECODE_TEST_ASK"] = `{"subtype":"request_user_dialog","dialog_kind":"pick","payload":{},"tool_use_id":"t1"}`
+	c, err := agent.Open(t.Context(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	<-called
+	if err := c.Close(); err == nil || !strings.Contains(err.Error(), "did not return within 20ms") {
+		t.Errorf("Close: %v", err)
+	}
+	close(release) // and the leak gate sees that nothing is left
+	<-returned
 }

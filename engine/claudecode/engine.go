@@ -22,13 +22,15 @@ import (
 type Engine struct {
 	opts  Options
 	grace time.Duration // how long the CLI has to end by itself, and again after it was told to
+	// patience is how long callbacks and servers of the program have to return once a session is closed.
+	patience time.Duration
 }
 
 var _ agent.Engine = (*Engine)(nil)
 
 // New returns an engine. It does no I/O.
 func New(o *Options) *Engine {
-	e := &Engine{grace: closeGrace}
+	e := &Engine{grace: closeGrace, patience: closeWait}
 	if o != nil {
 		e.opts = o.clone()
 	}

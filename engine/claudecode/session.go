@@ -19,8 +19,13 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// closeGrace is how long the CLI has to end by itself.
-const closeGrace = time.Second
+const (
+	// closeGrace is how long the CLI has to end by itself.
+	closeGrace = time.Second
+	// closeWait bounds the wait of Close for callbacks and servers of the program; it is over at
+	// once unless one of them does not heed its context.
+	closeWait = 10 * time.Second
+)
 
 // A ProcessError is a CLI that could not be started or ended without having said how the run went.
 type ProcessError struct {
@@ -415,9 +420,11 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 	return u, nil
 }
 
-// Close ends the process: its stdin is closed, then it is asked to terminate,
-// then killed. What it is waiting for from us is given up first.
+// Close ends the process: its stdin is closed, then it is asked to terminate, then killed. What it is
+// waiting for from us is given up first. A callback or a server of the program that does not return
+// within 10 s after that is left behind, which is an error.
 func (s *session) Close() error {
+	var err error
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
 		s.closed = true
@@ -433,10 +440,33 @@ func (s *session) Close() error {
 				s.opts.Logger.Warn("claude-code: closing the CLI", "error", err)
 			}
 		}
-		s.servers.close()
-		s.ch.end(agent.ErrClosed)
-		s.readers.Wait()
+		ended := within(s.engine.patience, func() {
+			s.servers.close()
+			s.ch.end(agent.ErrClosed)
+			s.readers.Wait()
+		})
+		if !ended {
+			err = fmt.Errorf("claude-code: a callback or a server of the program did not return within %v after its context had ended", s.engine.patience)
+			return
+		}
 		s.sessionEnd()
 	})
-	return nil
+	return err
+}
+
+// within calls f and reports whether it has returned in time. If not, it goes on.
+func within(limit time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
 }
