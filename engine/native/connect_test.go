@@ -2,8 +2,10 @@ package native
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,4 +128,58 @@ func TestInitShowsTheServersOfTheMoment(t *testing.T) {
 			want["slow"] = "connected"
 		}
 	}
+}
+
+// An interrupt cuts the wait for servers short; they go on connecting, and the next turn waits for them again.
+func TestInterruptWhileServersConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &slowProvider{serverWith(t, "w", echoArgs), make(chan struct{})}
+		model := modeltest.New(t, modeltest.Text("x"))
+		o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"slow": mcphost.InProcess(p)}, PermissionPromptTool: "mcp__slow__w"}
+		c, err := agent.Open(t.Context(), testEngine(model), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		if err := c.Send(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := c.Interrupt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := resultOf(t, c)
+		if !errors.Is(r.Err(), agent.ErrInterrupted) || r.TerminalReason != agent.ReasonAbortedStreaming || time.Since(began) != 0 || len(model.Requests()) != 0 {
+			t.Errorf("%v, %s, after %v and %d requests", r.Err(), r.TerminalReason, time.Since(began), len(model.Requests()))
+		}
+		time.AfterFunc(time.Second, func() { close(p.release) })
+		if err := c.Send(t.Context(), "second"); err != nil {
+			t.Fatal(err)
+		}
+		if r := resultOf(t, c); r.Err() != nil || r.Result != "x" || time.Since(began) != time.Second {
+			t.Errorf("%v, %q after %v", r.Err(), r.Result, time.Since(began))
+		}
+		text := string(model.Requests()[0].Field("messages"))
+		for _, want := range []string{"first", "[Request interrupted by user]", "second"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %s", want, text)
+			}
+		}
+	})
+}
+
+// resultOf reads the messages of a turn and returns its result.
+func resultOf(t *testing.T, c *agent.Client) *agent.Result {
+	t.Helper()
+	var result *agent.Result
+	for m, err := range c.Response(t.Context()) {
+		if err != nil && result == nil {
+			t.Fatal(err)
+		}
+		if r, ok := m.(*agent.Result); ok {
+			result = r
+		}
+	}
+	return result
 }

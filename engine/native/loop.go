@@ -28,12 +28,13 @@ func (s *session) run(problems []permission.Problem) {
 		if in == nil || s.life.Err() != nil {
 			return
 		}
+		var interrupted bool
 		if !s.started {
-			if s.err = s.start(problems); s.err != nil {
+			if interrupted, s.err = s.start(problems); s.err != nil {
 				return
 			}
 		}
-		result := s.turn(in)
+		result := s.turn(in, interrupted)
 		if result == nil {
 			return // closed
 		}
@@ -41,8 +42,9 @@ func (s *session) run(problems []permission.Problem) {
 	}
 }
 
-// start waits for the servers as the first turn has to, and reports what is wrong with the rules.
-func (s *session) start(problems []permission.Problem) error {
+// start waits for the servers as the first turn has to, and reports what is wrong with the rules. It
+// reports whether an interrupt cut the wait short: the next turn starts anew then.
+func (s *session) start(problems []permission.Problem) (interrupted bool, err error) {
 	s.started = true
 	s.mu.Lock()
 	own := s.own
@@ -52,21 +54,30 @@ func (s *session) start(problems []permission.Problem) error {
 			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
 			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
 		}
-		if err := own.WaitFirstTurn(s.life, wait); err != nil {
-			return err
+		ctx, cancel := context.WithCancelCause(s.life)
+		defer cancel(nil)
+		s.setInterrupt(cancel)
+		err := own.WaitFirstTurn(ctx, wait)
+		s.setInterrupt(nil)
+		switch {
+		case errors.Is(context.Cause(ctx), errInterrupted):
+			s.started = false
+			return true, nil
+		case err != nil:
+			return false, err
 		}
 	}
 	s.refreshTable()
 	s.settleReferences()
 	s.introduce()
 	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
-		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
+		return false, fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
 	}
 	for _, p := range problems {
 		s.warn("permission_rule", "Permission rule: %s", p)
 	}
 	s.startContext = s.sessionStart()
-	return nil
+	return false, nil
 }
 
 // refreshTable brings the table up to date with what the servers offer.
@@ -126,8 +137,9 @@ const (
 	maxGoneOn    = 25
 )
 
-// turn runs one turn and returns its result; nil if the session was closed.
-func (s *session) turn(in *agent.Input) *agent.Result {
+// turn runs one turn and returns its result; nil if the session was closed. One that was interrupted
+// before it began ends at once.
+func (s *session) turn(in *agent.Input, interrupted bool) *agent.Result {
 	t := &turn{s: s, began: time.Now()}
 	t.ctx, t.cancel = context.WithCancelCause(s.life)
 	defer t.cancel(nil)
@@ -136,9 +148,12 @@ func (s *session) turn(in *agent.Input) *agent.Result {
 	s.preferModel()
 	s.refreshTable()
 	s.emit(s.initMessage())
-	s.reportRepairs()
 	t.start, t.told = s.history.mark(), s.finder.told
 	s.heard.turn = nil
+	if interrupted {
+		return t.tooLate(in)
+	}
+	s.reportRepairs()
 	if why, reason := t.accept(in); why != "" {
 		return t.result(agent.SubtypeErrorDuringExecution, reason, why)
 	}
@@ -182,6 +197,18 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 	t.s.startContext = nil
 	t.takeContext()
 	return "", ""
+}
+
+// tooLate is the result of a turn that was interrupted before it began: the model reads of its input in the next.
+func (t *turn) tooLate(in *agent.Input) *agent.Result {
+	if in.UUID != "" {
+		t.uuids = append(t.uuids, in.UUID)
+	}
+	parts := inputParts(in)
+	t.s.history.addUser(parts...)
+	t.s.replay(in, parts)
+	t.cancel(errInterrupted)
+	return t.aborted(nil, agent.ReasonAbortedStreaming)
 }
 
 // inputParts are the blocks of an input as they are sent, without those that hold nothing.
