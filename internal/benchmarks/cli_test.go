@@ -69,7 +69,8 @@ func BenchmarkCLIShare(b *testing.B) {
 }
 
 // BenchmarkCLIPool measures the first question to a CLI from a pool, one that follows at once, while the pool starts
-// another CLI, and one that follows later, beside one to a CLI that has to be started, all with engine/claudecode.
+// another CLI, and the median of five that follow later, beside one to a CLI that has to be started, all with
+// engine/claudecode.
 func BenchmarkCLIPool(b *testing.B) {
 	c := newCLIContest(b)
 	m := script{turns: 0, parallel: 1}.serve(b, c.net)

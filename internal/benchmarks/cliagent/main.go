@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,45 +77,55 @@ func compare(ctx context.Context, engine *claudecode.Engine, opts *agent.Options
 			return err
 		}
 		times.Cold = append(times.Cold, ms(cold))
-		times.First = append(times.First, ms(warm[0]))
-		times.AtOnce = append(times.AtOnce, ms(warm[1]))
-		times.FollowUp = append(times.FollowUp, ms(warm[2]))
+		times.First = append(times.First, ms(warm.first))
+		times.AtOnce = append(times.AtOnce, ms(warm.atOnce))
+		slices.Sort(warm.followUps)
+		times.FollowUp = append(times.FollowUp, ms(warm.followUps[len(warm.followUps)/2]))
 	}
 	return json.NewEncoder(os.Stdout).Encode(times)
 }
 
-// fromPool takes a CLI from a pool that is full and asks it three questions: two at once, and one when the pool is
-// full again.
-func fromPool(ctx context.Context, engine *claudecode.Engine, opts *agent.Options) (took [3]time.Duration, err error) {
+// warmTimes is how long the answers of a CLI from a pool took.
+type warmTimes struct {
+	first, atOnce time.Duration
+	followUps     []time.Duration // once the pool was full again
+}
+
+// fromPool takes a CLI from a pool that is full and asks it questions: two at once, and some when the pool is full again.
+func fromPool(ctx context.Context, engine *claudecode.Engine, opts *agent.Options) (times warmTimes, err error) {
 	pool, err := claudecode.NewPool(ctx, engine, opts, nil)
 	if err != nil {
-		return took, err
+		return times, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	if err := pool.Ready(ctx); err != nil {
-		return took, err
+		return times, err
 	}
 	start := time.Now()
 	client, err := agent.Open(ctx, pool, nil)
 	if err != nil {
-		return took, err
+		return times, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	for i := range took {
-		if i == 2 {
-			if err := pool.Ready(ctx); err != nil {
-				return took, err
-			}
-		}
-		if i > 0 {
-			start = time.Now()
-		}
-		if err := turn(ctx, client); err != nil {
-			return took, err
-		}
-		took[i] = time.Since(start)
+	if err := turn(ctx, client); err != nil {
+		return times, err
 	}
-	return took, nil
+	times.first, start = time.Since(start), time.Now()
+	if err := turn(ctx, client); err != nil {
+		return times, err
+	}
+	times.atOnce = time.Since(start)
+	if err := pool.Ready(ctx); err != nil {
+		return times, err
+	}
+	for range 5 {
+		start = time.Now()
+		if err := turn(ctx, client); err != nil {
+			return times, err
+		}
+		times.followUps = append(times.followUps, time.Since(start))
+	}
+	return times, nil
 }
 
 // turn asks a question and waits for the answer.
