@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"os/exec" //nolint:depguard // the least program does without internal/subproc
 	"syscall"
 	"time"
 )
