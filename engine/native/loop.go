@@ -272,7 +272,7 @@ func (t *turn) take(resp *response) []*call {
 		calls = append(calls, c)
 		ids = append(ids, c.use.ID)
 	}
-	t.s.history.addAssistant(t.s.model, parts, ids)
+	t.s.history.addAssistant(resp.asked, parts, ids)
 	t.s.keep()
 	t.silence(resp)
 	return calls
@@ -288,6 +288,7 @@ func (t *turn) silence(resp *response) {
 	m := t.assistant(resp, nil)
 	m.Supersedes = t.supersedes
 	t.supersedes, t.orphans = nil, nil
+	t.s.heard.turn = append(t.s.heard.turn, m.UUID)
 	t.s.emit(m)
 }
 
@@ -530,7 +531,7 @@ func (t *turn) keepPartial(resp *response) {
 			t.s.heard.add(m.UUID)
 		}
 	}
-	t.s.history.addAssistant(t.s.model, parts, ids)
+	t.s.history.addAssistant(resp.asked, parts, ids)
 	t.s.keep()
 	for _, c := range resp.calls() {
 		a := errorAnswer(c, textInterrupted)

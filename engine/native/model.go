@@ -37,6 +37,7 @@ func (t *turn) request() (*response, *failure) {
 		resp, err := s.api.send(t.ctx, body, t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
+			resp.asked = r.model
 			t.account(resp)
 		}
 		if err == nil || t.ctx.Err() != nil {

@@ -17,6 +17,7 @@ import (
 // A response is a message of the model's while it arrives.
 type response struct {
 	id, model    string
+	asked        string // the model, as the session calls it
 	requestID    string
 	blocks       []*block
 	stop         string
