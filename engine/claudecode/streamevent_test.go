@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -93,5 +94,28 @@ func TestResponseIsOneLine(t *testing.T) {
 		if got, err := marshalResult(mcpResponse(raw)); err != nil || string(got) != want {
 			t.Errorf("%s, %v; want %s", got, err, want)
 		}
+	}
+}
+
+// A call whose arguments nest deeper than the scanner goes is answered like any other: nobody waits for it.
+func TestDeepCallIsAnswered(t *testing.T) {
+	const depth = 3000
+	arguments := `{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+	line := `{"type":"control_request","request_id":"r1","request":{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0","id":1,` +
+		`"method":"tools/call","params":{"name":"a","arguments":` + arguments + `,"_meta":{"claudecode/toolUseId":"t1"}}}}}`
+	c := newChannel(t.Context())
+	defer c.end(nil)
+	c.handle = func(_ context.Context, subtype string, request json.RawMessage) (any, error) {
+		q, err := readMCPMessage(request)
+		if id, got, ok := readCall(q.Message); err != nil || subtype != "mcp_message" || q.Server != "s" || !ok || id != "t1" || string(got) != arguments {
+			t.Errorf("read %q of %q: %q, %v, %v", subtype, q.Server, id, ok, err)
+		}
+		return mcpResponse("{}"), nil
+	}
+	if !c.take("control_request", []byte(line)) {
+		t.Fatal("the request passes for noise")
+	}
+	if got := string(<-c.out); !strings.Contains(got, `"request_id":"r1"`) {
+		t.Errorf("got %s", got)
 	}
 }

@@ -21,16 +21,32 @@ var ErrSyntax = errors.New("invalid JSON")
 var errDepth = fmt.Errorf("JSON nests deeper than %d levels", MaxDepth)
 
 // Object reads an object that is all of data and calls each with its members in order, with two of
-// one name as well. A key has no escapes any more. It fails for any other value, maybe after some calls.
+// one name as well. A key has no escapes any more. It fails for any other value, maybe after some
+// calls. What nests too deeply for the scanner is left to encoding/json, in no order.
 func Object(data []byte, each func(key []byte, value json.RawMessage)) error {
 	s := Scanner{Data: data}
 	if s.Peek() != '{' {
 		return ErrSyntax
 	}
-	if err := s.Object(0, each); err != nil {
+	err := s.Object(0, each)
+	switch {
+	case errors.Is(err, errDepth):
+		return deepObject(data, each)
+	case err != nil:
 		return err
 	}
 	return s.end()
+}
+
+func deepObject(data []byte, each func(key []byte, value json.RawMessage)) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	for key, value := range members {
+		each([]byte(key), value)
+	}
+	return nil
 }
 
 // Array reads an array that is all of data and calls each with its elements in order. It fails for
