@@ -101,6 +101,7 @@ type Authenticator struct {
 	cached  *Credentials // the newest that we know of; what cannot be stored lives on here
 	unsaved bool         // cached did not reach the store
 	refused string       // the refresh token that was refused: not sent again
+	refusal error        // what was said of it
 	scopes  []string     // what challenges asked for so far
 }
 

@@ -19,6 +19,10 @@ import (
 // Login gets a new token now, whatever is stored: it asks the server for its
 // challenge, then does what a refused request would have done. With neither
 // [Options.Authorize] nor [Options.Grant] its error is a [NeedsAuthError].
+//
+// A token that was got and could not be stored is used all the same, by a
+// alone; the error then says that the login ends with the process, and wraps
+// that of the store.
 func (a *Authenticator) Login(ctx context.Context) error {
 	ch, err := a.probe(ctx)
 	if err != nil {
@@ -58,7 +62,7 @@ func (a *Authenticator) Logout(ctx context.Context) error {
 		return err
 	}
 	a.mu.Lock()
-	a.cached, a.unsaved, a.refused, a.scopes = nil, false, "", nil
+	a.cached, a.unsaved, a.refused, a.refusal, a.scopes = nil, false, "", nil, nil
 	a.mu.Unlock()
 	return revoking
 }
@@ -126,7 +130,7 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 		return fmt.Errorf("finding out how to log in to %s: %w", MaskURL(a.serverURL), err)
 	}
 	stored, err := a.Credentials(ctx)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !absent(err) {
 		return err
 	}
 	c := &Credentials{
@@ -153,14 +157,22 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 	return a.store(ctx, fresh)
 }
 
+// An unsavedError says that a login was made and could not be stored.
+type unsavedError struct{ err error }
+
+func (e *unsavedError) Error() string {
+	return fmt.Sprintf("the login was made and is lost when this process ends: %v", e.err)
+}
+
+func (e *unsavedError) Unwrap() error { return e.err }
+
 // store keeps fresh credentials; where the store fails they live on in memory
-// and the error says so.
+// and the error is an unsavedError.
 func (a *Authenticator) store(ctx context.Context, fresh *Credentials) error {
 	a.remember(fresh, false)
 	err := a.opts.Store.Update(context.WithoutCancel(ctx), a.key, func(*Credentials) (*Credentials, error) { return fresh, nil })
 	if err != nil {
-		a.opts.Logger.ErrorContext(ctx, "mcpauth: a new token could not be stored; it is good until the process ends", "server", MaskURL(a.serverURL), "error", err)
-		return nil
+		return &unsavedError{err}
 	}
 	a.remember(fresh, true)
 	return nil

@@ -89,6 +89,8 @@ type slots interface {
 	read(key string) ([]byte, error)
 	write(key string, data []byte) error
 	remove(key string) error
+	// place is where the entry is, for messages.
+	place(key string) string
 }
 
 // lockedStore is a store of entries under a lock that other processes respect.
@@ -108,9 +110,27 @@ func (s *lockedStore) Load(_ context.Context, key string) (*Credentials, error) 
 	}
 	var c Credentials
 	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, &StoreError{Op: "read", Err: fmt.Errorf("the entry %s is not what was written there (%w); log out and in again", slotName(key), err)}
+		return nil, &StoreError{Op: "read", Err: &damagedError{place: s.slots.place(key), err: err}}
 	}
 	return &c, nil
+}
+
+// A damagedError is an entry that can be read and is no credentials. Nothing in
+// it is worth keeping: it may be replaced and deleted.
+type damagedError struct {
+	place string
+	err   error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("%s is not what was written there (%v); log in again", e.place, e.err)
+}
+
+func (e *damagedError) Unwrap() error { return e.err }
+
+// absent reports whether an error of Load means that there is nothing to keep.
+func absent(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.As(err, new(*damagedError))
 }
 
 // lockRetry is how often a waiter for another process's lock looks again.
@@ -134,7 +154,7 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	defer file.Unlock() //nolint:errcheck // closing the file lets go of the lock in any case
 
 	old, err := s.Load(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !absent(err) {
 		return err
 	}
 	c, err := fn(old)
@@ -168,6 +188,8 @@ type dirSlots string
 
 func (d dirSlots) path(key string) string { return filepath.Join(string(d), slotName(key)+".json") }
 
+func (d dirSlots) place(key string) string { return d.path(key) }
+
 func (d dirSlots) read(key string) ([]byte, error) { return os.ReadFile(d.path(key)) }
 
 func (d dirSlots) remove(key string) error { return os.Remove(d.path(key)) }
@@ -191,6 +213,10 @@ func (d dirSlots) write(key string, data []byte) (err error) {
 }
 
 type keyringSlots string
+
+func (k keyringSlots) place(key string) string {
+	return fmt.Sprintf("the entry %s of %q in the keyring", slotName(key), string(k))
+}
 
 func (k keyringSlots) read(key string) ([]byte, error) {
 	s, err := keyring.Get(string(k), slotName(key))

@@ -3,7 +3,11 @@ package mcpauth_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/zalando/go-keyring"
 
@@ -78,4 +82,64 @@ func TestKeyringWithoutAServiceName(t *testing.T) {
 	if _, err := mcpauth.NewKeyringStore("", t.TempDir()); err == nil {
 		t.Error("taken")
 	}
+}
+
+// damage overwrites the one entry of a directory store.
+func damage(t *testing.T, dir string) string {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) != 1 {
+		t.Fatalf("files %v, want one", files)
+	}
+	if err := os.WriteFile(files[0], []byte("{half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return files[0]
+}
+
+// An entry that is no credentials any more names its place, and both ways out are open: another login and a logout.
+func TestDamagedLoginIsReplacedAndDeleted(t *testing.T) {
+	f := newFake(t)
+	dir := t.TempDir()
+	store, err := mcpauth.NewDirStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.expired(store, time.Hour)
+	file := damage(t, dir)
+	if _, err := store.Load(t.Context(), mcpauth.Key(f.url())); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v, want the name of the file in it", err)
+	}
+	o := f.person()
+	o.Store = store
+	a, c := f.client(o)
+	if err := a.Login(t.Context()); err != nil {
+		t.Fatalf("the login after the damage: %v", err)
+	}
+	mustGet(t, f, c)
+	damage(t, dir)
+	if err := a.Logout(t.Context()); err != nil {
+		t.Errorf("the logout after the damage: %v", err)
+	}
+	if _, err := store.Load(t.Context(), mcpauth.Key(f.url())); !errors.Is(err, mcpauth.ErrNotFound) {
+		t.Errorf("after the logout: %v", err)
+	}
+}
+
+// A login that cannot be stored is no success for whoever asked for it, but it is not thrown away either.
+func TestLoginThatCannotBeStoredSaysSo(t *testing.T) {
+	f := newFake(t)
+	o := f.person()
+	o.Store = &fullStore{TokenStore: mcpauth.NewMemoryStore(), full: true}
+	a, c := f.client(o)
+	err := a.Login(t.Context())
+	if !errors.As(err, new(*mcpauth.StoreError)) || !strings.Contains(err.Error(), "is lost when this process ends") {
+		t.Errorf("got %v, want that the login could not be stored", err)
+	}
+	mustGet(t, f, c)
+	if n := f.asked("/token"); n != 1 {
+		t.Errorf("%d logins, want the one that could not be stored", n)
+	}
+	_, other := f.client(o)
+	mustGet(t, f, other) // a request that needs a login goes through with it, too
 }

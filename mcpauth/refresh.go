@@ -104,10 +104,10 @@ func (a *Authenticator) exchangeRefresh(ctx context.Context, c *Credentials) (*C
 		return nil, a.needsAuth(ReasonExpired, nil)
 	}
 	a.mu.Lock()
-	refused := a.refused == c.RefreshToken
+	refused, refusal := a.refused == c.RefreshToken, a.refusal
 	a.mu.Unlock()
 	if refused {
-		return nil, a.needsAuth(ReasonRefreshRefused, nil)
+		return nil, a.needsAuth(ReasonRefreshRefused, refusal)
 	}
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {c.RefreshToken}}
 	if c.Resource != "" {
@@ -118,7 +118,7 @@ func (a *Authenticator) exchangeRefresh(ctx context.Context, c *Credentials) (*C
 	switch {
 	case errors.As(err, &te) && te.final():
 		a.mu.Lock()
-		a.refused = c.RefreshToken
+		a.refused, a.refusal = c.RefreshToken, err
 		a.mu.Unlock()
 		return nil, a.needsAuth(ReasonRefreshRefused, err)
 	case err != nil:

@@ -82,8 +82,8 @@ type TokenStore interface {
 	// Load returns what is stored under key, or [ErrNotFound].
 	Load(ctx context.Context, key string) (*Credentials, error)
 
-	// Update calls fn with what is stored under key (nil if nothing is) and
-	// stores what fn returns; nil deletes. While fn runs, nobody else updates
+	// Update calls fn with what is stored under key (nil if nothing is, or
+	// nothing that can be used) and stores what fn returns; nil deletes. While fn runs, nobody else updates
 	// the same key, in this process or, for stores that outlive it, in
 	// another one. If fn fails nothing is changed and its error is returned.
 	// fn may take as long as a network request.

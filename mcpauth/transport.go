@@ -114,7 +114,12 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 			reason = why.Reason // says more than that the token was rejected
 		}
 	}
-	if err := a.login(ctx, ch, reason); err != nil {
+	err := a.login(ctx, ch, reason)
+	if errors.As(err, new(*unsavedError)) {
+		a.opts.Logger.ErrorContext(ctx, "mcpauth: "+err.Error(), "server", MaskURL(a.serverURL))
+		err = nil // it is good for this request and the next
+	}
+	if err != nil {
 		var need *NeedsAuthError
 		if errors.As(err, &need) {
 			need.Status, need.Body = resp.StatusCode, body

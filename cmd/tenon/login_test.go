@@ -5,17 +5,22 @@ package main
 import (
 	"bufio"
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/peers"
 )
 
 // newSecureServer is an MCP server that wants a login, and the authorization server for it in one.
@@ -64,31 +69,41 @@ func newSecureServer(t *testing.T) *httptest.Server {
 	return s
 }
 
-// A login through the browser; afterwards every command has the token, until the logout.
-func TestLogin(t *testing.T) {
-	s := newSecureServer(t)
-	environ := []string{"XDG_CONFIG_HOME=" + t.TempDir()}
-	config := []string{"--strict-mcp-config", "--mcp-config", fmt.Sprintf(`{"mcpServers": {"secure": {"type": "http", "url": "%s/mcp"}}}`, s.URL)}
-	dir := t.TempDir()
-	tenon := func(want int, args ...string) string {
-		t.Helper()
-		var out, errs bytes.Buffer
-		code := run(t.Context(), append(args, config...), &process{in: strings.NewReader(""), out: &out, err: &errs, environ: environ, dir: dir})
-		if code != want {
-			t.Fatalf("tenon %q: exit status %d, want %d\n%s%s", args, code, want, &out, &errs)
-		}
-		return out.String() + errs.String()
-	}
-	if got := tenon(0, "mcp", "list"); !strings.Contains(got, "needs-auth") {
-		t.Errorf("before the login:\n%s", got)
-	}
+// A shell is somebody's: with a place for logins and one server, "secure".
+type shell struct {
+	t      *testing.T
+	config string // where logins are kept
+	dir    string
+	server []string // flags
+}
 
+func newShell(t *testing.T, url string) *shell {
+	config := fmt.Sprintf(`{"mcpServers": {"secure": {"type": "http", "url": %q}}}`, url)
+	return &shell{t, t.TempDir(), t.TempDir(), []string{"--strict-mcp-config", "--mcp-config", config}}
+}
+
+func (s *shell) process(in io.Reader, out, errs io.Writer) *process {
+	return &process{in: in, out: out, err: errs, environ: []string{"XDG_CONFIG_HOME=" + s.config}, dir: s.dir}
+}
+
+// tenon runs a command, wants the exit status, and gives both outputs.
+func (s *shell) tenon(want int, args ...string) string {
+	s.t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(s.t.Context(), append(args, s.server...), s.process(strings.NewReader(""), &out, &errs)); code != want {
+		s.t.Fatalf("tenon %q: exit status %d, want %d\n%s%s", args, code, want, &out, &errs)
+	}
+	return out.String() + errs.String()
+}
+
+// login runs 'tenon mcp login' with a person who opens the address, wants the exit status, and gives the outputs.
+func (s *shell) login(want int) (stdout, stderr string) {
+	s.t.Helper()
 	var out bytes.Buffer
 	reader, writer := io.Pipe()
 	done := make(chan int)
 	go func() {
-		code := run(t.Context(), append([]string{"mcp", "login", "secure"}, config...),
-			&process{in: strings.NewReader(""), out: &out, err: writer, environ: environ, dir: dir})
+		code := run(s.t.Context(), append([]string{"mcp", "login", "secure"}, s.server...), s.process(strings.NewReader(""), &out, writer))
 		_ = writer.Close()
 		done <- code
 	}()
@@ -97,24 +112,126 @@ func TestLogin(t *testing.T) {
 	for lines := bufio.NewScanner(reader); lines.Scan(); {
 		said.WriteString(lines.Text() + "\n")
 		if address := strings.TrimSpace(lines.Text()); strings.HasPrefix(address, "http") {
-			wg.Go(func() { browse(t, address) })
+			wg.Go(func() { browse(s.t, address) })
 		}
 	}
 	wg.Wait()
-	if code := <-done; code != 0 || out.String() != "logged in to \"secure\"\n" {
-		t.Fatalf("exit status %d, stdout %q, stderr\n%s", code, &out, &said)
+	if code := <-done; code != want {
+		s.t.Fatalf("the login: exit status %d, want %d, stdout %q, stderr\n%s", code, want, &out, &said)
 	}
+	return out.String(), said.String()
+}
 
-	if got := tenon(0, "mcp", "call", "secure", "add", `{"a": 1, "b": 2}`); got != "3\n" {
+// A login through the browser; afterwards every command has the token, until the logout.
+func TestLogin(t *testing.T) {
+	s := newShell(t, newSecureServer(t).URL+"/mcp")
+	if got := s.tenon(0, "mcp", "list"); !strings.Contains(got, "needs-auth") {
+		t.Errorf("before the login:\n%s", got)
+	}
+	if out, _ := s.login(0); out != "logged in to \"secure\"\n" {
+		t.Errorf("the login said %s", out)
+	}
+	if got := s.tenon(0, "mcp", "call", "secure", "add", `{"a": 1, "b": 2}`); got != "3\n" {
 		t.Errorf("after the login: %s", got)
 	}
-	if got := tenon(0, "mcp", "logout", "secure"); got != "logged out of \"secure\"\n" {
+	if got := s.tenon(0, "mcp", "logout", "secure"); got != "logged out of \"secure\"\n" {
 		t.Errorf("the logout said %s", got)
 	}
-	if got := tenon(0, "mcp", "list"); !strings.Contains(got, "needs-auth") {
+	if got := s.tenon(0, "mcp", "list"); !strings.Contains(got, "needs-auth") {
 		t.Errorf("after the logout:\n%s", got)
 	}
-	tenon(1, "mcp", "logout", "secure")
+	s.tenon(1, "mcp", "logout", "secure")
+}
+
+// Where a login could not be kept, nobody is sent through it: the place and the way out are named first.
+func TestLoginWithoutAPlaceForIt(t *testing.T) {
+	s := newShell(t, newSecureServer(t).URL+"/mcp")
+	s.config = filepath.Join(s.dir, "file")
+	if err := os.WriteFile(s.config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, said := s.login(1)
+	if out != "" || strings.Contains(said, "/authorize") {
+		t.Errorf("the person was asked: %s%s", out, said)
+	}
+	for _, want := range []string{"the login could not be kept", s.config, "set XDG_CONFIG_HOME"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+}
+
+// A stored login that something overwrote is named with its file; logging in again and logging out both work.
+func TestDamagedLogin(t *testing.T) {
+	s := newShell(t, newSecureServer(t).URL+"/mcp")
+	damage := func() string {
+		t.Helper()
+		files, _ := filepath.Glob(filepath.Join(s.config, "tenon", "credentials", "*.json"))
+		if len(files) != 1 {
+			t.Fatalf("files %v, want one", files)
+		}
+		if err := os.WriteFile(files[0], []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return files[0]
+	}
+	s.login(0)
+	file := damage()
+	if got := s.tenon(1, "mcp", "call", "secure", "add"); !strings.Contains(got, file) || !strings.Contains(got, "log in again") {
+		t.Errorf("got %s, want the file and what to do", got)
+	}
+	s.login(0)
+	if got := s.tenon(0, "mcp", "call", "secure", "add", `{"a": 1, "b": 2}`); got != "3\n" {
+		t.Errorf("after the second login: %s", got)
+	}
+	damage()
+	s.tenon(0, "mcp", "logout", "secure")
+	if got := s.tenon(0, "mcp", "list"); !strings.Contains(got, "needs-auth") {
+		t.Errorf("after the logout:\n%s", got)
+	}
+}
+
+//go:embed testdata/oauth.mjs
+var typescriptOAuth string
+
+// The life of a login at the authorization server of the TypeScript library: registration, consent, a refresh by each
+// command with a token that is good once, a revocation; and what is said when the person or the server says no.
+func TestLoginAtTheTypeScriptLibrary(t *testing.T) {
+	server := peers.Start(t, peers.Script(t, typescriptOAuth))
+	address := server.WaitFor(t, `listening on (\S+)`)[1]
+	post := func(path string) {
+		t.Helper()
+		resp, err := http.Post(strings.TrimSuffix(address, "/mcp")+path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	s := newShell(t, address)
+	if got := s.tenon(1, "mcp", "doctor"); !strings.Contains(got, "tenon mcp login secure") {
+		t.Errorf("the doctor before the login:\n%s", got)
+	}
+	if out, _ := s.login(0); out != "logged in to \"secure\"\n" {
+		t.Errorf("the login said %s", out)
+	}
+	for range 3 { // each time with the refresh token of the time before
+		if got := s.tenon(0, "mcp", "call", "secure", "greet"); got != "hello, whoever you are\n" {
+			t.Errorf("after the login: %s", got)
+		}
+	}
+	server.WaitFor(t, `(?s)(refreshed.*){3}`)
+	s.tenon(0, "mcp", "logout", "secure")
+	server.WaitFor(t, `revoked`)
+
+	s.login(0)
+	post("/forget")
+	if got := s.tenon(1, "mcp", "call", "secure", "greet"); !strings.Contains(got, "invalid_grant (this refresh token is not good)") || !strings.Contains(got, "tenon mcp login secure") {
+		t.Errorf("after the server forgot the tokens: %s", got)
+	}
+	post("/deny")
+	if out, said := s.login(1); out != "" || !strings.Contains(said, "the authorization server refused: access_denied (The person said no)") {
+		t.Errorf("after the refusal: %s%s", out, said)
+	}
 }
 
 // browse is the person with a browser.

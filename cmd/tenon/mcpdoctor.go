@@ -92,6 +92,14 @@ func bareReason(s mcphost.ServerStatus) string {
 	return text
 }
 
+// remedied is the reason with what to do about it in words of this program, where those of the host are for programs.
+func remedied(s mcphost.ServerStatus) string {
+	if s.Status == mcphost.StatusNeedsAuth {
+		return bareReason(s) + "; " + oneLine(advice(s))
+	}
+	return reason(s)
+}
+
 // advice is what to do about a server that is not connected: what the host says, or what goes with the cause.
 func advice(s mcphost.ServerStatus) string {
 	var (

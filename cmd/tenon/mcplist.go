@@ -89,7 +89,7 @@ func (s *session) writeTable(status []mcphost.ServerStatus) error {
 
 // listReason is why a server is not connected, or what is wrong with one that is.
 func listReason(s mcphost.ServerStatus) string {
-	if r := reason(s); r != "" || len(s.Rejected) == 0 {
+	if r := remedied(s); r != "" || len(s.Rejected) == 0 {
 		if r != "" && s.Attempt > 1 {
 			r += fmt.Sprintf("; that was attempt %d", s.Attempt) // the time beside it is that of all
 		}

@@ -99,6 +99,17 @@ func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 		_, err := fmt.Fprintf(p.err, "Open this address in a browser to log in to %q:\n\n  %s\n\nIf the browser cannot come back here, paste the address that it ended at:\n", entry.Name, r.URL)
 		return err
 	}
+	store, err := mcpauth.UserStore(p.lookupEnv)
+	if err != nil {
+		return err
+	}
+	// Before the person goes through all that, it is tried whether the login can be kept.
+	err = store.Update(ctx, mcpauth.Key(entry.URL), func(old *mcpauth.Credentials) (*mcpauth.Credentials, error) { return old, nil })
+	if errors.As(err, new(*mcpauth.StoreError)) {
+		return fmt.Errorf("the login could not be kept: %w; mend that, or set XDG_CONFIG_HOME to a directory that can be written", err)
+	} else if err != nil {
+		return err
+	}
 	auth, err := authenticator(p, entry, mcpauth.Interactive(cb, show, pasted(p)), cb.URL())
 	if err != nil {
 		return err
@@ -122,8 +133,13 @@ func pasted(p *process) func(ctx context.Context, problem error) (string, error)
 		if !started {
 			started = true
 			go func() {
-				for s := bufio.NewScanner(p.in); s.Scan(); {
+				s := bufio.NewScanner(p.in)
+				s.Buffer(nil, maxInput)
+				for s.Scan() {
 					lines <- s.Text()
+				}
+				if err := s.Err(); err != nil {
+					fmt.Fprintf(p.err, "tenon: nothing more can be pasted: %v\n", err)
 				}
 			}()
 		}

@@ -72,7 +72,7 @@ func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 // serverLine says that a server is not connected, and why.
 func serverLine(s mcphost.ServerStatus) string {
 	text := fmt.Sprintf("server %q is %s", s.Name, stateWords(s.Status))
-	if r := reason(s); r != "" {
+	if r := remedied(s); r != "" {
 		text += ": " + r
 	}
 	return text
