@@ -56,6 +56,12 @@ func newMasker(c ServerConfig) masker {
 	return m
 }
 
+// MaskSecrets hides in a text the secrets of a configuration: those in its
+// environment, arguments, headers and URL. It is how statuses, errors and logs
+// are masked, for programs that show what is configured. What is secret is told
+// by the names that values go by, and by how they look.
+func MaskSecrets(c ServerConfig, text string) string { return newMasker(c).hide(text) }
+
 // with adds secrets.
 func (m masker) with(secrets []string) masker {
 	return masker{longestFirst(slices.Concat(m.secrets, forms(secrets))), m.live}

@@ -41,6 +41,9 @@ const (
 
 // namesSecret reports whether the name of a variable, header, flag or parameter says that its value is a secret.
 func namesSecret(name string) nameHint {
+	if name == "PWD" || name == "OLDPWD" {
+		return saysNothing // a shell's directories, which every message about a file would lose
+	}
 	words := nameWords(name)
 	is := func(in []string) func(string) bool { return func(w string) bool { return slices.Contains(in, w) } }
 	if slices.ContainsFunc(words, is(aboutWords)) {

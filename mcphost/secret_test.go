@@ -22,6 +22,7 @@ func TestWhatIsMasked(t *testing.T) {
 		{"CLIENT_SECRET", "dev", all},
 		{"SMTP_PASS", "hunter2", all},
 		{"DB_PWD", "hunter2", all},
+		{"MYSQL_PWD", "hunter2", all},
 		{"X-Api-Key", "letmein", all},
 		{"Cookie", "theme=dark", all},
 		{"Authorization", "Bearer hunter2", all},
@@ -70,6 +71,8 @@ func TestWhatIsMasked(t *testing.T) {
 		{"AUTHOR", "Jane Austen", "Jane Austen"},
 		{"KEYBOARD_LAYOUT", "international", "international"},
 		{"AWS_ACCESS_KEY_ID", "production", "production"},
+		{"PWD", "/home/jane/stock", "/home/jane/stock"},
+		{"OLDPWD", "/home/jane", "/home/jane"},
 	}
 	// Ordinary words, numbers, paths and addresses.
 	for _, plain := range []string{
@@ -106,5 +109,23 @@ func TestSecretsOfPrograms(t *testing.T) {
 	clean := newMasker(Stdio{Command: "x", CleanEnv: true})
 	if got := clean.hide(said); !slices.Equal(strings.Fields(got), strings.Fields(said)) {
 		t.Errorf("of a server with an environment of its own: %s", got)
+	}
+}
+
+// A program that shows configurations masks them as the host does.
+func TestMaskSecrets(t *testing.T) {
+	tests := []struct {
+		config     ServerConfig
+		text, want string
+	}{
+		{Stdio{Args: []string{"--token=letmein", "--mode", "production"}}, `["--token=letmein","--mode","production"]`, `["--token=***","--mode","production"]`},
+		{Stdio{Env: map[string]string{"API_KEY": "letmein"}}, "the key letmein", "the key ***"},
+		{HTTP{URL: "https://jane:letmein@example.com/mcp"}, "https://jane:letmein@example.com/mcp", "https://jane:***@example.com/mcp"},
+		{SSE{Headers: map[string]string{"Authorization": "Bearer letmein"}}, "Bearer letmein", "***"},
+	}
+	for _, tt := range tests {
+		if got := MaskSecrets(tt.config, tt.text); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
 	}
 }
