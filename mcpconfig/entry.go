@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -332,6 +333,10 @@ func (d *entryDecoder) url(n node, raw string) {
 		d.fault(n, want, "", "does not begin with http:// or https://")
 	case u.Host == "" || u.Hostname() == "":
 		d.fault(n, want, "", "names no host")
+	case u.Port() != "":
+		if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
+			d.fault(n, "a port from 1 to 65535 in it", "", "names a port that there is not")
+		}
 	}
 }
 

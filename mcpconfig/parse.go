@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
@@ -175,7 +176,7 @@ func missingServers(doc *document, at node, members []member) Problem {
 		case m.name == "servers" || m.name == "mcp":
 			p.Message, p.Instead = fmt.Sprintf("is missing: %q is the form of VS Code", m.name), `"mcpServers" for it, or import the file`
 			return p
-		case m.name == "mcp_servers" || m.name == "mcpservers" || m.name == "McpServers" || m.name == "context_servers":
+		case m.name == "context_servers" || nearServersKey(m.name):
 			p.Instead = fmt.Sprintf(`"mcpServers" for %q`, m.name)
 			return p
 		case isObject:
@@ -188,6 +189,13 @@ func missingServers(doc *document, at node, members []member) Problem {
 		p.Message = "is missing: no servers are configured here"
 	}
 	return p
+}
+
+// nearServersKey reports whether a key is mcpServers in another spelling, or with one letter wrong.
+func nearServersKey(key string) bool {
+	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
+	want := strings.ToLower(serversKey)
+	return plain == want || oneEdit(plain, want)
 }
 
 // resolve makes a relative cwd absolute.
