@@ -31,6 +31,18 @@ type process struct {
 	kill     *killList
 }
 
+// workDir is the working directory. Without one nothing that is relative has a meaning.
+func (p *process) workDir() (string, error) {
+	if p.dir != "" {
+		return p.dir, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("the working directory cannot be found (%w); was it deleted? Change to another one", pathCause(err))
+	}
+	return dir, nil
+}
+
 // getenv is the value of an environment variable, empty if it is not set. The last entry wins, as in a shell.
 func (p *process) getenv(name string) string {
 	v, _ := p.lookupEnv(name)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -115,12 +114,4 @@ func stderrLines(p *process, pr *progress) func(server, line string) {
 	return func(server, line string) {
 		pr.above(func() { fmt.Fprintf(p.err, "[%s] %s\n", server, printable(line)) })
 	}
-}
-
-// writeJSON writes v in one indented piece, without escaping for HTML.
-func writeJSON(p *process, v any) error {
-	e := json.NewEncoder(p.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

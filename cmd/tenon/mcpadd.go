@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -120,6 +121,9 @@ func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := assignment.FindStringSubmatch(words[0]); m != nil { // not all of it: it may be secret
+		return nil, usagef("%s=… is a variable and no program; give each variable with an --env of its own: --env %s=…", m[1], m[1])
+	}
 	switch scheme, _, found := strings.Cut(words[0], "://"); {
 	case !isURL && found && !strings.ContainsAny(scheme, "/$"):
 		return nil, usagef("%q is no URL that begins with http:// or https://, and no program", words[0])
@@ -146,6 +150,9 @@ func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 	}
 	return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: kind, URL: words[0], Headers: headers})
 }
+
+// assignment is what sets an environment variable in a shell.
+var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
 
 // pairs reads the values of a repeated flag.
 func pairs(values []string, sep, flag, form string) (map[string]string, error) {

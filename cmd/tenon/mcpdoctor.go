@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -110,6 +111,8 @@ func advice(s mcphost.ServerStatus) string {
 	switch {
 	case s.Status == mcphost.StatusNeedsAuth:
 		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
+	case ce != nil && ce.Phase == mcphost.PhaseLookup && errors.Is(s.Err, fs.ErrPermission):
+		return "make the file executable (chmod +x), or give the program that runs it as command and the file among the args"
 	case ce != nil && ce.Hint != "":
 		return ce.Hint
 	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
@@ -118,6 +121,8 @@ func advice(s mcphost.ServerStatus) string {
 		return "mend the host's name in the url, or the network"
 	case errors.Is(s.Err, syscall.ECONNREFUSED):
 		return "start the server, or mend the address in the url: nothing listens there"
+	case ce != nil && ce.Exited && strings.TrimSpace(s.Stderr) == "":
+		return "run the program by itself to see why it ends: it wrote nothing to its standard error"
 	case ce != nil && ce.Exited:
 		return "mend what its standard error says, or run the program by itself to see why it ends"
 	case ce != nil && ce.HTTPStatus >= http.StatusInternalServerError:
@@ -141,10 +146,14 @@ func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
 				return usagef("--watch prints lines as they come; leave --json out")
 			}
 			return f.with(c.Context(), p, "", func(s *session) error {
-				if err := s.list(asJSON, false); err != nil || !watch {
+				if !watch {
+					return s.list(asJSON, false)
+				}
+				events := s.host.Watch(c.Context()) // from before the list, so that nothing is missed in between
+				if err := s.list(asJSON, false); err != nil {
 					return err
 				}
-				return s.watch(c.Context())
+				return s.watch(c.Context(), events)
 			})
 		},
 	}
@@ -153,8 +162,8 @@ func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
 	return c
 }
 
-func (s *session) watch(ctx context.Context) error {
-	for e := range s.host.Watch(ctx) {
+func (s *session) watch(ctx context.Context, events <-chan mcphost.Event) error {
+	for e := range events {
 		line := fmt.Sprintf("%s  %s  %s", e.Time.Format("15:04:05"), e.Server, e.Status)
 		if e.Tools {
 			line += "  tools changed"

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,14 +26,14 @@ type target struct {
 	place mcpconfig.Place
 }
 
+// errNoHome reports that there are no local and user scopes.
+var errNoHome = errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR")
+
 // target is the place of a scope for entries that are new.
 func (p *process) target(scope mcpconfig.Scope) (target, error) {
-	dir := p.dir
-	if dir == "" {
-		var err error
-		if dir, err = os.Getwd(); err != nil {
-			return target{}, err
-		}
+	dir, err := p.workDir()
+	if err != nil {
+		return target{}, err
 	}
 	if scope == mcpconfig.ScopeProject {
 		return target{scope: scope, file: filepath.Join(dir, ".mcp.json")}, nil
@@ -45,7 +43,7 @@ func (p *process) target(scope mcpconfig.Scope) (target, error) {
 	case !slices.Contains(editScopes, scope):
 		return target{}, usagef("--scope: unknown scope %q; give project, local or user", scope)
 	case user == "":
-		return target{}, errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR")
+		return target{}, errNoHome
 	case scope == mcpconfig.ScopeLocal:
 		return target{scope: scope, file: user, place: mcpconfig.LocalPlace(dir)}, nil
 	}
@@ -53,35 +51,41 @@ func (p *process) target(scope mcpconfig.Scope) (target, error) {
 }
 
 // find looks for the entry of that name: in the given scope, or in every one. A project's entry may stand in
-// a parent directory, as when it is used.
-func (p *process) find(name string, scope mcpconfig.Scope) ([]found, error) {
+// a parent directory, as when it is used. Where no scope is given, a file that cannot be read hides none of the
+// others: it is one of the faults.
+func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults []error, err error) {
 	scopes := editScopes
 	if scope != "" {
 		scopes = []mcpconfig.Scope{scope}
 	}
-	var all []found
 	for _, s := range scopes {
 		t, err := p.target(s)
-		if err != nil {
-			return nil, err
+		switch {
+		case scope == "" && errors.Is(err, errNoHome):
+			continue // then there is nothing of that scope
+		case err != nil:
+			return nil, nil, err
 		}
 		for {
 			entry, ok, err := t.get(name)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
+			switch {
+			case err != nil && scope != "":
+				return nil, nil, err
+			case err != nil:
+				if !slices.ContainsFunc(faults, func(f error) bool { return f.Error() == err.Error() }) { // two scopes share a file
+					faults = append(faults, err)
+				}
+			case ok:
 				all = append(all, found{t, entry})
-				break
 			}
 			up := filepath.Dir(filepath.Dir(t.file))
-			if s != mcpconfig.ScopeProject || filepath.Join(up, ".mcp.json") == t.file {
+			if ok || s != mcpconfig.ScopeProject || filepath.Join(up, ".mcp.json") == t.file {
 				break
 			}
 			t.file = filepath.Join(up, ".mcp.json")
 		}
 	}
-	return all, nil
+	return all, faults, nil
 }
 
 type found struct {
@@ -145,89 +149,30 @@ func scopeFlag(fs *pflag.FlagSet, scope *string, unset, usage string) {
 	fs.StringVarP(scope, "scope", "s", unset, usage+", `SCOPE` one of project (.mcp.json here), local or user (~/.claude.json)")
 }
 
-func newGetCommand(p *process) *cobra.Command {
-	var (
-		scope  string
-		asJSON bool
-	)
-	c := &cobra.Command{
-		Use:   "get NAME [flags]",
-		Short: "Show a server's configuration entry",
-		Long: `Show a server's configuration entry and the file that it stands in. Where several scopes have one, the first
-shown is the one in force. The values of environment variables and headers are not shown, since they are often
-secret; with --json the entry in force is printed as it stands in the file.`,
-		Args: wantArgs(1, 1, "NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			all, err := p.find(args[0], mcpconfig.Scope(scope))
-			if err != nil {
-				return err
-			}
-			if len(all) == 0 {
-				return p.noEntry(args[0])
-			}
-			if asJSON {
-				return writeJSON(p, all[0].entry)
-			}
-			for _, f := range all {
-				fmt.Fprintf(p.out, "%s (%s scope, %s)\n", visible(args[0]), f.scope, f.file)
-				if err := writeEntry(p, f.entry); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	scopeFlag(c.Flags(), &scope, "", "look in one scope only")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the entry as JSON")
-	return c
-}
-
-// visible is a name as it can be printed: quoted if it holds what cannot be seen.
-func visible(name string) string {
-	if printable(name) != name || strings.TrimSpace(name) != name {
-		return strconv.Quote(name)
-	}
-	return name
-}
-
 // noEntry is the error for a name that no file has an entry for.
 func (p *process) noEntry(name string) error {
 	cfg, _ := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, LookupEnv: p.lookupEnv}) // names for a hint, no more
 	return usagef("no server %q in .mcp.json or ~/.claude.json%s", name, didYouMean(name, cfg.Names()))
 }
 
-// writeEntry prints the members of an entry, less what may be secret.
-func writeEntry(p *process, entry json.RawMessage) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(entry, &members); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		text := string(members[key])
-		var inner map[string]json.RawMessage
-		if (key == "env" || key == "headers") && json.Unmarshal(members[key], &inner) == nil {
-			text = strings.Join(slices.Sorted(maps.Keys(inner)), ", ")
-		}
-		if _, err := fmt.Fprintf(p.out, "  %s: %s\n", key, oneLine(text)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func newRemoveCommand(p *process) *cobra.Command {
 	var scope string
 	c := &cobra.Command{
-		Use:   "remove NAME [flags]",
-		Short: "Remove a server's configuration entry",
-		Long:  `Remove a server's entry from the file that it stands in. The rest of the file stays as it is, comments too.`,
-		Args:  wantArgs(1, 1, "NAME"),
+		Use:     "remove NAME [flags]",
+		Aliases: []string{"rm"},
+		Short:   "Remove a server's configuration entry",
+		Long:    `Remove a server's entry from the file that it stands in. The rest of the file stays as it is, comments too.`,
+		Args:    wantArgs(1, 1, "NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := args[0]
-			all, err := p.find(name, mcpconfig.Scope(scope))
+			all, faults, err := p.find(name, mcpconfig.Scope(scope))
 			switch {
 			case err != nil:
 				return err
+			case len(faults) > 0 && len(all) > 0: // perhaps there is another one
+				return fmt.Errorf("%w; to remove the one in %s all the same: --scope %s", faults[0], all[0].file, all[0].scope)
+			case len(faults) > 0:
+				return faults[0]
 			case len(all) == 0:
 				return p.noEntry(name)
 			case len(all) > 1:

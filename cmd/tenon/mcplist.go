@@ -25,10 +25,11 @@ server is connected (or disabled on purpose) and every configuration entry is go
 func newListCommand(p *process, f *mcpFlags) *cobra.Command {
 	var asJSON, check bool
 	c := &cobra.Command{
-		Use:   "list [flags]",
-		Short: "Show the status of the servers",
-		Long:  listLong,
-		Args:  wantArgs(0, 0, "no arguments"),
+		Use:     "list [flags]",
+		Aliases: []string{"ls"},
+		Short:   "Show the status of the servers",
+		Long:    listLong,
+		Args:    wantArgs(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.with(c.Context(), p, "", func(s *session) error { return s.list(asJSON, check) })
 		},
@@ -65,8 +66,7 @@ func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 }
 
 func (s *session) writeTable(status []mcphost.ServerStatus) error {
-	if len(status) == 0 {
-		fmt.Fprintln(s.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
+	if s.reportNone() {
 		return nil
 	}
 	t := &table{}
@@ -189,11 +189,13 @@ type problemRow struct {
 	Level   mcpconfig.Level `json:"level"`
 	File    string          `json:"file,omitempty"`
 	Line    int             `json:"line,omitempty"`
+	Column  int             `json:"column,omitempty"`
 	Server  string          `json:"server,omitempty"`
 	Path    string          `json:"path,omitempty"`
 	Message string          `json:"message"`
 	Want    string          `json:"want,omitempty"`
 	Instead string          `json:"instead,omitempty"`
+	Also    []string        `json:"also,omitempty"`
 }
 
 func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
@@ -231,7 +233,7 @@ func failure(err error) *failureRow {
 func problemRows(problems []mcpconfig.Problem) []problemRow {
 	rows := make([]problemRow, 0, len(problems))
 	for _, pr := range problems {
-		rows = append(rows, problemRow{pr.Level, pr.File, pr.Line, pr.Server, pr.Path, pr.Message, pr.Want, pr.Instead})
+		rows = append(rows, problemRow{pr.Level, pr.File, pr.Line, pr.Column, pr.Server, pr.Path, pr.Message, pr.Want, pr.Instead, pr.Also})
 	}
 	return rows
 }

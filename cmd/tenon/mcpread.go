@@ -221,6 +221,7 @@ func (s *session) prompt(ctx context.Context, server, name string, values map[st
 func (s *session) report() {
 	s.progress.stop()
 	reportProblems(s.process, s.problems)
+	s.reportNone()
 	reportServers(s.process, s.host.Status())
 }
 

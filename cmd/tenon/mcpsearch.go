@@ -62,6 +62,9 @@ func (s *session) search(q toolsearch.Query, asJSON bool) error {
 		err = writeToolTable(s.process, matches)
 	}
 	if err == nil && len(matches) == 0 {
+		if s.reportNone() {
+			return errReported
+		}
 		fmt.Fprintf(s.process.err, "tenon: none of the %s matches\n", count(len(tools), "tool"))
 		return errReported
 	}

@@ -39,6 +39,7 @@ func (s *session) tools(named, asJSON, schema bool) error {
 	tools, status := s.host.Tools(), s.host.Status()
 	s.progress.stop()
 	reportProblems(s.process, s.problems)
+	s.reportNone()
 	failed := reportServers(s.process, status)
 	var err error
 	switch {
@@ -112,9 +113,11 @@ func writeSchemas(p *process, tools []mcphost.Tool) error {
 			fmt.Fprintf(&b, "  %s\n", printable(strings.TrimRight(line, "\r\n")))
 		}
 		b.WriteString("  ")
-		if err := json.Indent(&b, rawOrNull(tool.InputSchema), "  ", "  "); err != nil {
-			b.Write(tool.InputSchema)
+		var schema bytes.Buffer
+		if err := json.Indent(&schema, rawOrNull(tool.InputSchema), "  ", "  "); err != nil {
+			schema.Write(tool.InputSchema)
 		}
+		b.Write(jsonFor(p.out, schema.Bytes()))
 		b.WriteByte('\n')
 	}
 	_, err := p.out.Write(b.Bytes())

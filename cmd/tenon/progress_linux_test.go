@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -196,5 +199,32 @@ func TestStatusTableOnATerminal(t *testing.T) {
 	}
 	if got := s.visible(); !regexp.MustCompile(`(?m)^NAME +STATUS +TRANSPORT +TOOLS +TIME +REASON\ncalc +connected +stdio +6 .*\nexit3 +failed +stdio +- .*missing KEY`).MatchString(got) {
 		t.Errorf("the table is\n%s", got)
+	}
+}
+
+// JSON on a terminal holds nothing that a terminal obeys, and is the same JSON.
+func TestJSONOnATerminal(t *testing.T) {
+	const odd = "a\u009b31mb\u202ec\x7fd\U000e0041e"
+	s := newScreen(t)
+	done := make(chan int)
+	go func() {
+		done <- run(t.Context(), []string{"mcp", "call", "calc", "echo", `{"text": "` + odd + `"}`, "--json", "--strict-mcp-config", "--mcp-config", serverConfig("calc")},
+			&process{in: strings.NewReader(""), out: s.tty, err: io.Discard, environ: xterm, dir: t.TempDir()})
+	}()
+	s.waitFor(`\n}\r\n`)
+	if code := <-done; code != exitOK {
+		t.Errorf("exit status %d, want 0", code)
+	}
+	s.rest()
+	for _, r := range strings.ReplaceAll(s.raw.String(), "\r\n", "\n") {
+		if r != '\n' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf)) {
+			t.Errorf("%q was written to the terminal: %q", r, s.raw.String())
+		}
+	}
+	var result struct {
+		Content []struct{ Text string }
+	}
+	if err := json.Unmarshal(s.raw.Bytes(), &result); err != nil || len(result.Content) != 1 || result.Content[0].Text != odd {
+		t.Errorf("it reads as %+q, %v; want %+q", result, err, odd)
 	}
 }

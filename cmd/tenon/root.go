@@ -31,7 +31,9 @@ func newRootCommand(p *process) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          groupRun,
+		Version:       versionLine(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err) })
 	root.SetGlobalNormalizationFunc(normalizeFlag)
 	root.SetUsageTemplate(usageTemplate)
@@ -41,16 +43,35 @@ func newRootCommand(p *process) *cobra.Command {
 	return root
 }
 
+// foreignCommands are commands of similar programs, with what does the same here.
+var foreignCommands = map[string]string{
+	"tenon mcp add-json":                "tenon mcp add NAME --json JSON",
+	"tenon mcp add-from-claude-desktop": "tenon mcp import claude-desktop",
+	"tenon mcp show":                    "tenon mcp get NAME",
+	"tenon mcp describe":                "tenon mcp get NAME",
+	"tenon mcp delete":                  "tenon mcp remove NAME",
+}
+
 // groupRun is what a command that only has sub-commands does when none of them was named.
 func groupRun(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("no command given; try '%s --help'", c.CommandPath())
+	}
+	if args[0] == "help" { // as in 'tenon help'
+		sub, rest, err := c.Find(args[1:])
+		if err != nil || len(rest) > 0 {
+			return usagef("no help for %q; try '%s --help'", strings.Join(args[1:], " "), c.CommandPath())
+		}
+		return sub.Help()
 	}
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			names = append(names, sub.Name())
 		}
+	}
+	if ours, ok := foreignCommands[c.CommandPath()+" "+args[0]]; ok {
+		return usagef("unknown command %q; did you mean '%s'?", args[0], ours)
 	}
 	return usagef("unknown command %q%s; try '%s --help'", args[0], didYouMean(args[0], names), c.CommandPath())
 }

@@ -34,6 +34,9 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 // load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
 // flag that cannot be meant is an error.
 func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
+	if _, err := p.workDir(); err != nil {
+		return nil, nil, nil, err
+	}
 	scopes := []mcpconfig.Scope{}
 	for _, s := range f.sources.names {
 		scope := mcpconfig.Scope(s)
@@ -141,12 +144,22 @@ func (s *servers) only(name string) error {
 	return nil
 }
 
-// unknown is the error for a server that is not configured. A problem of that very entry is the better answer.
+// unknown is the error for a server that is not configured. A problem of that very entry is the better answer, and so
+// is one of a file that it may stand in.
 func (s *servers) unknown(name string) error {
 	for _, pr := range s.problems {
 		if pr.Server == name && costs(pr) {
 			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
 		}
+	}
+	var lost []string
+	for _, pr := range s.problems {
+		if pr.Level == mcpconfig.LevelFile {
+			lost = append(lost, problemText(pr))
+		}
+	}
+	if len(lost) > 0 {
+		return fmt.Errorf("no server %q could be found: %s", name, strings.Join(lost, "; "))
 	}
 	names := s.names()
 	switch hint := didYouMean(name, names); {
@@ -159,6 +172,15 @@ func (s *servers) unknown(name string) error {
 	default:
 		return usagef("no server %q; 'tenon mcp list' shows the %d that there are", name, len(names))
 	}
+}
+
+// reportNone says that there are no servers, if so.
+func (s *session) reportNone() bool {
+	if len(s.configs) > 0 {
+		return false
+	}
+	fmt.Fprintln(s.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
+	return true
 }
 
 // reportProblems writes each problem on a line of its own.

@@ -15,6 +15,9 @@ type table struct {
 	style func(row, column int, cell, padded string) string
 }
 
+// leastRoom is what the last column is not cut below, however narrow the page is.
+const leastRoom = 20
+
 func (t *table) add(cells ...string) {
 	for i, c := range cells {
 		cells[i] = oneLine(c)
@@ -45,8 +48,8 @@ func (t *table) write(w io.Writer) error {
 			if i < last {
 				padded += strings.Repeat(" ", widths[i]-cells(c)+2)
 				used += widths[i] + 2
-			} else if room := t.width - used; t.width > 0 && room > 10 {
-				padded, _ = clip(c, room)
+			} else if t.width > 0 {
+				padded, _ = clip(c, max(t.width-used, leastRoom))
 			}
 			if t.style != nil {
 				padded = t.style(r, i, c, padded)

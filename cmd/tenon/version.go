@@ -14,11 +14,16 @@ func newVersionCommand(p *process) *cobra.Command {
 		Short: "Print the version",
 		Args:  wantArgs(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			info, _ := debug.ReadBuildInfo() // nil in a binary built without module support
-			_, err := fmt.Fprintf(p.out, "tenon %s (%s %s/%s)\n", version(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(p.out, versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what 'tenon version' and --version print.
+func versionLine() string {
+	info, _ := debug.ReadBuildInfo() // nil in a binary built without module support
+	return fmt.Sprintf("tenon %s (%s %s/%s)", version(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the module's version as the Go tool recorded it, and the revision of a build from a checkout.

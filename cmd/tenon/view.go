@@ -267,10 +267,3 @@ type streamPrinter struct{ w io.Writer }
 
 func (s *streamPrinter) streams() bool               { return true }
 func (s *streamPrinter) print(m agent.Message) error { return writeLine(s.w, m) }
-
-// writeLine writes v as JSON on one line, in one write.
-func writeLine(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
