@@ -317,4 +317,29 @@ func TestUpdateFile(t *testing.T) {
 		close(done)
 		wg.Wait()
 	})
+	t.Run("updates at one time", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "x.json")
+		const writers, each = 8, 10
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for i := range each {
+					if err := UpdateFile(path, 0o600, add(fmt.Sprintf("s%d-%d", w, i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg, _ := Parse(data, nil); len(cfg.Servers) != writers*each {
+			t.Errorf("%d of %d entries are there", len(cfg.Servers), writers*each)
+		}
+		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+			t.Errorf("beside the file there is something left: %v", left)
+		}
+	})
 }

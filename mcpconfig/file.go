@@ -7,23 +7,38 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // updateTries is how often an update is begun anew because the file changed meanwhile.
 const updateTries = 10
 
-// ErrBusy reports that a file changed each time it was about to be written.
+// lockWait is how long an update waits for those that others make in the same directory, lockRetry how often it looks.
+const (
+	lockWait  = 10 * time.Second
+	lockRetry = 5 * time.Millisecond
+)
+
+// ErrBusy reports that a file changed each time it was about to be written, or that another update did not end.
 var ErrBusy = errors.New("mcpconfig: the file keeps changing")
 
 // UpdateFile edits a file: it reads it, passes the text to edit (nil when there is no file) and puts what edit returns
 // in its place, at once and whole: whoever reads it meanwhile sees the old text or the new. A file that another program changes between
-// reading and writing is edited anew. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
+// reading and writing is edited anew, and of several updates by this package, in any number of processes, one is made at a time, where
+// the system can lock a directory. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
 // stays one, and its target is written. When edit returns an error, or the text unchanged, nothing is written.
 func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
 	target, err := linkTarget(path)
 	if err != nil {
 		return fmt.Errorf("mcpconfig: %w", err)
 	}
+	unlock, err := lockDir(filepath.Dir(target))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, path)
+	}
+	defer unlock()
 	for range updateTries {
 		before, info, err := snapshot(target)
 		if err != nil {
@@ -45,6 +60,28 @@ func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, er
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrBusy, path)
+}
+
+// lockDir keeps other updates in a directory out until unlock is called. The directory itself is locked, since a file
+// for that would stay behind in a project. Where that cannot be done there is no lock: the file is looked at before
+// it is replaced all the same.
+func lockDir(dir string) (unlock func(), err error) {
+	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	deadline := time.NewTimer(lockWait)
+	defer deadline.Stop()
+	retry := time.NewTicker(lockRetry)
+	defer retry.Stop()
+	for {
+		held, err := lock.TryLock()
+		if held || err != nil {
+			return func() { _ = lock.Close() }, nil //nolint:nilerr // no lock: see above
+		}
+		select {
+		case <-retry.C:
+		case <-deadline.C:
+			return nil, ErrBusy
+		}
+	}
 }
 
 // linkTarget follows symbolic links, also to a file that is not there yet.
