@@ -116,6 +116,17 @@ func TestDiscoveryWithoutAnyMetadata(t *testing.T) {
 	}
 }
 
+// A login to a server that wants none says so, beside what went wrong.
+func TestLoginWhereNoneIsAskedFor(t *testing.T) {
+	f := newFake(t)
+	f.open, f.resource = true, "nowhere"
+	a, _ := f.client(f.person())
+	err := a.Login(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "which answered HTTP 200 without asking for a login") || !strings.Contains(err.Error(), "404 Not Found") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Pain 19 and field case F35 (a): a configured client is never registered again.
 func TestConfiguredClientIsNotRegistered(t *testing.T) {
 	for _, endpoint := range []any{nil, "absent", "http://127.0.0.1:1/register"} {

@@ -51,6 +51,7 @@ type challenge struct {
 	metadataURL string
 	scopes      []string
 	err         string // "insufficient_scope" and the like
+	unasked     int    // the HTTP status of an answer that asked for no login; 0 of one that did
 }
 
 // readChallenge never fails: a header that cannot be parsed asks for nothing.

@@ -45,6 +45,9 @@ func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	}
 	resp.Body.Close()
 	ch := readChallenge(resp.Header)
+	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		ch.unasked = resp.StatusCode
+	}
 	a.addScopes(ch.scopes)
 	return ch, nil
 }
@@ -151,7 +154,10 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 	} else {
 		fresh, err = a.authorizeCode(ctx, found, c, stored)
 	}
-	if err != nil {
+	switch {
+	case err != nil && found.Guessed && ch.unasked != 0:
+		return fmt.Errorf("logging in to %s, which answered HTTP %d without asking for a login and does not say that it has any: %w", MaskURL(a.serverURL), ch.unasked, err)
+	case err != nil:
 		return fmt.Errorf("logging in to %s: %w", MaskURL(a.serverURL), err)
 	}
 	return a.store(ctx, fresh)
@@ -283,6 +289,9 @@ func (a *Authenticator) register(ctx context.Context, found *Discovery, c *Crede
 		Scope:                   strings.Join(a.scopesFor(found, nil), " "),
 	}
 	resp, err := oauthex.RegisterClient(ctx, found.Server.RegistrationEndpoint, meta, a.opts.HTTPClient)
+	if err != nil && strings.HasSuffix(err.Error(), ": ") { // a status without a text
+		err = errors.New(strings.TrimSuffix(err.Error(), ": "))
+	}
 	if err != nil {
 		return fmt.Errorf("registering a client at %s (a client id that is registered by hand and configured avoids this): %w", MaskURL(found.Server.RegistrationEndpoint), urlCause(err))
 	}
