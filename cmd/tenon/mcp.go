@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,9 @@ reported on standard error, and the other entries are used.`,
 		f := new(mcpFlags)
 		sub := make(p, f)
 		f.register(sub.Flags())
+		if strings.Contains(sub.Use, "SERVER") {
+			sub.ValidArgsFunction = f.complete(p)
+		}
 		c.AddCommand(sub)
 	}
 	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p),

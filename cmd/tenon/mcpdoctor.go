@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -108,6 +109,7 @@ func advice(s mcphost.ServerStatus) string {
 		dns *net.DNSError
 	)
 	errors.As(s.Err, &ce)
+	var plain tls.RecordHeaderError
 	switch {
 	case s.Status == mcphost.StatusNeedsAuth:
 		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
@@ -117,6 +119,8 @@ func advice(s mcphost.ServerStatus) string {
 		return ce.Hint
 	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
 		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, --connect-timeout or MCP_TIMEOUT"
+	case errors.Is(s.Err, http.ErrSchemeMismatch), errors.As(s.Err, &plain):
+		return "the server speaks no TLS there: write http:// in the url, or give the port that does"
 	case errors.As(s.Err, &dns):
 		return "mend the host's name in the url, or the network"
 	case errors.Is(s.Err, syscall.ECONNREFUSED):

@@ -190,6 +190,7 @@ func newRemoveCommand(p *process) *cobra.Command {
 			return err
 		},
 	}
+	c.ValidArgsFunction = (&serverFlags{sources: sourceList{names: allSources()}}).complete(p)
 	scopeFlag(c.Flags(), &scope, "", "remove from this scope")
 	return c
 }

@@ -56,6 +56,7 @@ printed as it stands in the file.`,
 			return nil
 		},
 	}
+	c.ValidArgsFunction = (&serverFlags{sources: sourceList{names: allSources()}}).complete(p)
 	scopeFlag(c.Flags(), &scope, "", "look in one scope only")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the entry as JSON, secrets included")
 	return c

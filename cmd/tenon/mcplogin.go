@@ -35,6 +35,7 @@ func newLoginCommand(p *process) *cobra.Command {
 		},
 	}
 	f.register(c.Flags())
+	c.ValidArgsFunction = f.complete(p)
 	return c
 }
 
@@ -65,6 +66,7 @@ func newLogoutCommand(p *process) *cobra.Command {
 		},
 	}
 	f.register(c.Flags())
+	c.ValidArgsFunction = f.complete(p)
 	return c
 }
 

@@ -156,6 +156,7 @@ func serveForScript(env *testscript.Env) error {
 	get := func(*http.Request) *mcp.Server { return calcServer(&events{}) }
 	serve("HTTP_URL", "/mcp", mcp.NewStreamableHTTPHandler(get, nil))
 	serve("SSE_URL", "/sse", mcp.NewSSEHandler(get, nil))
+	env.Setenv("TLS_URL", strings.Replace(env.Getenv("HTTP_URL"), "http:", "https:", 1))
 	serve("DENIED_URL", "/mcp", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
 	}))

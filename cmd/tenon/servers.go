@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tenon-sdk/tenon/internal/toolname"
@@ -26,10 +27,12 @@ type serverFlags struct {
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated, or have several in a row")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
-	f.sources.names = []string{"user", "project", "local"}
+	f.sources.names = allSources()
 	fs.Var(&f.sources, "setting-sources",
 		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory), and the settings files of each")
 }
+
+func allSources() []string { return []string{"user", "project", "local"} }
 
 // load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
 // flag that cannot be meant is an error.
@@ -91,6 +94,20 @@ type servers struct {
 	problems []mcpconfig.Problem
 	env      map[string]string                  // of the settings files
 	rules    map[permission.ToolPolicy][]string // the policies of single tools, as full names
+}
+
+// complete offers the names of servers for the first argument of a command. Nothing is connected for that.
+func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // perhaps files
+		}
+		cfg, _, _, err := f.load(p)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return cfg.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 func (f *serverFlags) servers(p *process) (*servers, error) {
