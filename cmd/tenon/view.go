@@ -58,6 +58,10 @@ func (v *view) init(m *agent.SystemInit) {
 	if !v.started {
 		v.started = true
 		for _, e := range m.MCPServerErrors {
+			if e.Type == "tool_left_out" && e.Name != "" {
+				v.complain("server %q: %s", e.Name, e.Message)
+				continue
+			}
 			v.complain("%s", e.Message)
 		}
 		for _, s := range m.MCPServers {
@@ -67,6 +71,9 @@ func (v *view) init(m *agent.SystemInit) {
 	}
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
+
+// toldRetry is the failed request after which one who sees no progress is told that it may take a while.
+const toldRetry = 3
 
 func (v *view) system(m *agent.System) {
 	var news struct {
@@ -88,6 +95,9 @@ func (v *view) system(m *agent.System) {
 	case m.Subtype == "api_retry":
 		v.progress.set("waiting for the model: try %d of %d after %s", news.Attempt, news.Max, news.Error)
 		v.note("request to the model failed (%s), try %d of %d in %d ms", news.Error, news.Attempt, news.Max, news.DelayMS)
+		if news.Attempt == toldRetry && v.progress == nil && !v.verbose {
+			v.complain("the model cannot be asked (%s); it is tried up to %d times (--verbose shows each)", news.Error, news.Max)
+		}
 	}
 }
 
