@@ -15,11 +15,12 @@ import (
 )
 
 // args is the CLI's command line. It is pure, and holds nothing secret: what is goes over stdin.
-// Flags are --flag=value in one word, so that a value may begin with a dash.
-func args(e *Options, o *agent.Options) []string {
-	a := []string{
-		"--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize",
-		"--include-partial-messages", // see arguments
+// Flags are --flag=value in one word, so that a value may begin with a dash. stream says whether the
+// CLI is to repeat the model's stream.
+func args(e *Options, o *agent.Options, stream bool) []string {
+	a := []string{"--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize"}
+	if stream {
+		a = append(a, "--include-partial-messages")
 	}
 	add := func(flag, value string) {
 		if value != "" {

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,19 +15,20 @@ import (
 // arguments keeps what the CLI would lose of the arguments of tool calls.
 //
 // The CLI reads them into JavaScript values, which rounds integers above 2^53 and drops the zero
-// of 1.50. The text that the model wrote is in its stream, so that is read along, and where the
-// CLI's arguments are the same but for that, the model's text takes their place: in messages, in
-// what hooks and permission callbacks are told, and in the calls of servers in this process
-// (requirement D97). What a hook has changed is left alone.
+// of 1.50. The text that the model wrote is in its stream, so that is read along where a tool may
+// need it (see needsStream), and where the CLI's arguments are the same but for that, the model's
+// text takes their place: in messages, in what hooks and permission callbacks are told, and in the
+// calls of servers in this process (requirement D97). What a hook has changed is left alone; of new
+// arguments that the program itself gives, the program's own text is kept in the same way.
 //
 // A verdict with an empty object as the new arguments counts as no change to the CLI; here it is
 // kept and used for the call.
 type arguments struct {
 	mu      sync.Mutex // guards the rest
 	blocks  map[blockKey]*streamedBlock
-	written map[string]json.RawMessage // by call: as the model wrote them, where that differs
-	emptied map[string]bool            // by call: a verdict took all arguments away
-	results map[string]json.RawMessage // by call: the tool's own result, where the CLI was given another
+	written map[string][]json.RawMessage // by call: as the model, or the program, wrote them, where that differs
+	emptied map[string]bool              // by call: a verdict took all arguments away
+	results map[string]json.RawMessage   // by call: the tool's own result, where the CLI was given another
 }
 
 // A blockKey is the place of a content block in the stream; parent is the call whose subagent speaks.
@@ -41,7 +43,7 @@ type streamedBlock struct {
 }
 
 func newArguments() *arguments {
-	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string]json.RawMessage{}, emptied: map[string]bool{}, results: map[string]json.RawMessage{}}
+	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string][]json.RawMessage{}, emptied: map[string]bool{}, results: map[string]json.RawMessage{}}
 }
 
 // streamed takes an event of the model's stream.
@@ -78,7 +80,7 @@ func (a *arguments) settle(id string, got json.RawMessage) json.RawMessage {
 		delete(a.blocks, key)
 		text := json.RawMessage(b.text.String())
 		if !bytes.Equal(text, got) && exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
-			a.written[id] = text
+			a.written[id] = append(a.written[id], text)
 		}
 	}
 	return a.of(id, got)
@@ -92,8 +94,10 @@ func (a *arguments) restore(id string, got json.RawMessage) json.RawMessage {
 }
 
 func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
-	if text, ok := a.written[id]; ok && sameRounded(text, got) {
-		return text
+	for _, text := range a.written[id] {
+		if sameRounded(text, got) {
+			return text
+		}
 	}
 	return got
 }
@@ -102,9 +106,11 @@ func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
 func (a *arguments) restoreOutput(got json.RawMessage) json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, text := range a.written {
-		if sameRounded(text, got) {
-			return text
+	for _, texts := range a.written {
+		for _, text := range texts {
+			if sameRounded(text, got) {
+				return text
+			}
 		}
 	}
 	return got
@@ -142,6 +148,17 @@ func (a *arguments) empty(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.emptied[id] = true
+}
+
+// replaced notes the arguments that the program has given a call. Several hooks may; which of them
+// counts is the CLI's to say.
+func (a *arguments) replaced(id string, by json.RawMessage) {
+	if len(by) == 0 || id == "" || lossless(by) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written[id] = append(a.written[id], slices.Clone(by))
 }
 
 // call returns the arguments that a call is made with. It is made once.

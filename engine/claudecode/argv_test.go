@@ -31,10 +31,10 @@ var agentArgv = map[string]values{
 		"adaptive": &agent.Thinking{Type: "adaptive", Display: "omitted"}, "enabled": &agent.Thinking{Type: "enabled", BudgetTokens: 2048},
 		"between_tools": &agent.Thinking{Type: "between_tools"}, "disabled": &agent.Thinking{Type: "disabled"},
 	},
-	"SettingSources":        {"all": []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}, "none": []agent.SettingSource{}},
-	"Settings":              {"": `{"env":{"K":"s3cret"}}`},
-	"StrictMCPConfig":       {"": true},
-	"ReplayUserMessages":    {"": true},
+	"SettingSources":     {"all": []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}, "none": []agent.SettingSource{}},
+	"Settings":           {"": `{"env":{"K":"s3cret"}}`},
+	"StrictMCPConfig":    {"": true},
+	"ReplayUserMessages": {"": true}, "IncludePartialMessages": {"": true},
 	"AdditionalDirectories": {"": []string{"/a", "-b", "c d"}},
 	"AllowedTools":          {"": []string{"mcp__a", "mcp__b__*", "-x"}},
 	"DisallowedTools":       {"": []string{"mcp__a", "mcp__b__*"}},
@@ -55,7 +55,7 @@ var agentSilent = map[string]any{
 	"MCPServers":         map[string]mcphost.ServerConfig{"s": mcphost.Stdio{Command: "x", Env: map[string]string{"K": "s3cret"}}},
 	"Host":               new(mcphost.Host),
 	"CanUseTool":         agent.CanUseToolFunc(func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) { return agent.Allow(), nil }),
-	"MaxToolConcurrency": 3, "OnElicitation": nil, "Hooks": new(agent.Hooks), "IncludePartialMessages": true,
+	"MaxToolConcurrency": 3, "OnElicitation": nil, "Hooks": new(agent.Hooks),
 	"Env": map[string]string{"K": "s3cret"}, "Dir": "/d", "Logger": slog.New(slog.DiscardHandler), "Stderr": nil,
 	"ConfigProblems": []agent.MCPServerError{{Name: "x"}},
 	"History":        []agent.Message{&agent.User{}}, // refused by Open
@@ -89,7 +89,7 @@ var ownSilent = map[string]any{
 // The whole command line for each option is the one in its golden file; what an option does not
 // change there, it leaves as it is. A new option has to be thought of here.
 func TestArgvOfEveryOption(t *testing.T) {
-	plain := args(&Options{}, &agent.Options{})
+	plain := args(&Options{}, &agent.Options{}, false)
 	golden(t, "plain", plain)
 	seen := map[string]bool{"plain": true}
 	of := func(room string, typ reflect.Type, loud map[string]values, silent map[string]any, argv func(field int, v any) []string) {
@@ -119,12 +119,12 @@ func TestArgvOfEveryOption(t *testing.T) {
 	of("agent", reflect.TypeFor[agent.Options](), agentArgv, agentSilent, func(i int, v any) []string {
 		o := new(agent.Options)
 		reflect.ValueOf(o).Elem().Field(i).Set(reflect.ValueOf(v))
-		return args(&Options{}, o)
+		return args(&Options{}, o, o.IncludePartialMessages)
 	})
 	of("claudecode", reflect.TypeFor[Options](), ownArgv, ownSilent, func(i int, v any) []string {
 		e := new(Options)
 		reflect.ValueOf(e).Elem().Field(i).Set(reflect.ValueOf(v))
-		return args(e, new(agent.Options))
+		return args(e, new(agent.Options), false)
 	})
 	files, err := filepath.Glob("testdata/argv/*.golden")
 	if err != nil {

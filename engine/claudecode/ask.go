@@ -57,6 +57,7 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 		}
 		s.args.empty(q.ToolUseID)
 	}
+	s.args.replaced(q.ToolUseID, v.UpdatedInput)
 	return newVerdict(v, q.ToolUseID), nil
 }
 

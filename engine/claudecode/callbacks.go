@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -202,17 +203,58 @@ func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (an
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("reading hook_callback: %w", err)
 	}
+	input := s.args.inHook(q.Input)
 	if raw := s.rawHooks[q.ID]; raw != nil {
-		return raw(ctx, q.Input)
+		out, err := raw(ctx, input)
+		s.keepReplacedRaw(input, out)
+		return out, err
 	}
 	hook := s.hooks[q.ID]
 	if hook == nil {
 		return nil, fmt.Errorf("no hook has the id %.60q", q.ID)
 	}
 	started := time.Now()
-	out, err := hook(ctx, s.args.inHook(q.Input))
+	out, err := hook(ctx, input)
 	if err != nil {
 		s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "id", q.ID, "after", time.Since(started), "error", err)
 	}
+	if out != nil && out.Specific != nil {
+		s.keepReplaced(input, out.Specific.UpdatedInput)
+		if verdict := out.Specific.Decision; verdict != nil {
+			s.keepReplaced(input, verdict.Input)
+		}
+	}
 	return out, err
+}
+
+// keepReplaced keeps the digits of the arguments that a hook gives the call that its input is about.
+func (s *session) keepReplaced(input, updated json.RawMessage) {
+	if len(updated) == 0 {
+		return
+	}
+	var call struct {
+		ID string `json:"tool_use_id"`
+	}
+	if json.Unmarshal(input, &call) == nil {
+		s.args.replaced(call.ID, updated)
+	}
+}
+
+// keepReplacedRaw is keepReplaced for a hook that answers in the CLI's own JSON.
+func (s *session) keepReplacedRaw(input, output json.RawMessage) {
+	if !bytes.Contains(output, []byte("updatedInput")) {
+		return
+	}
+	var reply struct {
+		Specific struct {
+			Updated  json.RawMessage `json:"updatedInput"`
+			Decision struct {
+				Updated json.RawMessage `json:"updatedInput"`
+			} `json:"decision"`
+		} `json:"hookSpecificOutput"`
+	}
+	if json.Unmarshal(output, &reply) == nil {
+		s.keepReplaced(input, reply.Specific.Updated)
+		s.keepReplaced(input, reply.Specific.Decision.Updated)
+	}
 }

@@ -24,13 +24,15 @@ type Engine struct {
 	grace time.Duration // how long the CLI has to end by itself, and again after it was told to
 	// patience is how long callbacks and servers of the program have to return once a session is closed.
 	patience time.Duration
+	// listWait is how long the start of the CLI waits for the tools of servers in this process.
+	listWait time.Duration
 }
 
 var _ agent.Engine = (*Engine)(nil)
 
 // New returns an engine. It does no I/O.
 func New(o *Options) *Engine {
-	e := &Engine{grace: closeGrace, patience: closeWait}
+	e := &Engine{grace: closeGrace, patience: closeWait, listWait: listWait}
 	if o != nil {
 		e.opts = o.clone()
 	}
@@ -45,7 +47,8 @@ func (e *Engine) Name() string { return "claude-code" }
 // directory or an environment of their own), and with Options.Stderr all child processes, are
 // connected by this process and offered to the CLI. Open waits for those as a first turn has to. It
 // asks servers in this process for their tools, so that the CLI need not, and waits for the answers
-// at most 250 ms; the variable CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS leaves that to the CLI.
+// at most 50 ms before it starts the CLI and 250 ms after; the variable
+// CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS leaves that to the CLI.
 // Its error is a [NotFoundError], a [ProcessError], that of a required server, or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if err := unsupported(e.Name(), o); err != nil {

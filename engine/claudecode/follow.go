@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -22,6 +23,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 	case *agent.Assistant:
 		s.followAnswer(m)
 	case *agent.User:
+		s.silent.heard(m)
 		for _, r := range m.ToolResults() {
 			if raw, ok := s.args.result(r.ToolUseID); ok {
 				m.ToolUseResult = raw
@@ -50,6 +52,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 func (s *session) followAnswer(m *agent.Assistant) {
 	if m.ParentToolUseID == "" {
 		s.asked[m.Message.ID] = true
+		s.silent.awaited = false
 	}
 	for _, u := range m.ToolUses() {
 		u.Input = s.args.settle(u.ID, u.Input)
@@ -68,6 +71,45 @@ func (s *session) followStream(line []byte) {
 	}
 }
 
+// A silence counts the model's messages of a turn of which the CLI shows none but in the stream: those
+// without anything to see, and one that was interrupted before there was.
+type silence struct {
+	inStream bool // they are in the stream, and counted there
+	awaited  bool // a message of the model is the next thing to come
+	n        int
+}
+
+// silentAnswer begins what the CLI says to the model after the first such message of a turn.
+const silentAnswer = "[Your previous response had no visible output."
+
+// heard is told of a message to the model.
+func (c *silence) heard(m *agent.User) {
+	if c.inStream || m.ParentToolUseID != "" {
+		return
+	}
+	silent := strings.HasPrefix(m.Message.Content.Text(), silentAnswer)
+	if silent {
+		c.n++
+	}
+	c.awaited = c.awaited || silent || len(m.ToolResults()) > 0
+}
+
+// ended returns how many there were in a turn. Of a turn that was all silent the CLI has said so once.
+func (c *silence) ended(r *agent.Result, stopped bool) int {
+	last := false
+	switch {
+	case c.inStream || !c.awaited || stopped:
+	case r.TerminalReason == agent.ReasonAbortedStreaming:
+		last = true
+	case r.Subtype == agent.SubtypeSuccess && r.TerminalReason == agent.ReasonCompleted:
+		last = r.NumTurns > 1 && r.StructuredOutput == nil // the former is the CLI's count of messages to the model
+	}
+	if last {
+		return c.n + 1
+	}
+	return c.n
+}
+
 // followResult makes of a result what package agent says that it is: the CLI's num_turns counts
 // messages of the user, too, and its list of inputs has those that the program gave no UUID.
 func (s *session) followResult(m *agent.Result) {
@@ -82,7 +124,7 @@ func (s *session) followResult(m *agent.Result) {
 	if len(m.UserMessageUUIDs) == 0 {
 		m.UserMessageUUIDs = nil
 	}
-	m.NumTurns = len(s.asked)
+	m.NumTurns = len(s.asked) + s.silent.ended(m, s.stopped != "")
 	m.StructuredOutput = s.args.restoreOutput(m.StructuredOutput)
 	if m.StructuredOutput != nil && sameRounded(json.RawMessage(m.Result), m.StructuredOutput) {
 		m.Result = string(m.StructuredOutput)
@@ -90,6 +132,7 @@ func (s *session) followResult(m *agent.Result) {
 	s.judge(m)
 	s.stopped = ""
 	clear(s.asked)
+	s.silent = silence{awaited: true, inStream: s.streams}
 	s.args.turnEnded()
 }
 

@@ -183,6 +183,9 @@ func quoted(s string) string {
 // CallTool calls a tool by the name that the CLI was told.
 func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error) {
 	g := ss.g
+	if r := g.refuseRounded(ctx, c); r != nil {
+		return r, nil
+	}
 	g.mu.Lock()
 	o, ok := g.offered[c.Name]
 	g.mu.Unlock()
@@ -194,6 +197,24 @@ func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpser
 		return r, err
 	}
 	return g.shape(c, r), nil
+}
+
+// refuseRounded refuses a call whose arguments hold an integer that the CLI may have rounded: the
+// wrong record is worse than none. That comes up where no tool that the CLI was started with takes
+// such integers, or the model's own text would be at hand.
+func (g *guest) refuseRounded(ctx context.Context, c mcpserver.Call) *mcpserver.Result {
+	if g.s.streams {
+		return nil
+	}
+	path, number := unsafeInteger(c.Arguments)
+	if number == "" {
+		return nil
+	}
+	g.s.opts.Logger.WarnContext(ctx, "claude-code: a call was refused, since the CLI may have rounded an integer in its arguments; "+
+		"with Options.IncludePartialMessages, or if a tool that is there from the start takes such integers, they arrive as the model writes them",
+		"server", g.name, "tool", g.own(c.Name), "argument", path, "number", number)
+	return mcpserver.Errorf("The argument %s is %s, which may have lost digits on its way here: integers beyond %d are rounded. "+
+		"The tool was not called. Give it as a string if the tool takes one.", path, number, maxSafeInteger)
 }
 
 // shape puts a result in a form of which the CLI shows the model everything that it can read: of an

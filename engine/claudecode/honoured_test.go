@@ -31,22 +31,21 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"AdditionalDirectories": []string{"/d"}, "AllowedTools": []string{"mcp__a"}, "DisallowedTools": []string{"mcp__b"}, "AskTools": []string{"mcp__c"},
 		"PermissionMode": permission.ModePlan, "PermissionPromptTool": "mcp__a__b", "MaxToolConcurrency": 3, "ToolSearch": agent.ToolSearchOff,
 		"OutputSchema": json.RawMessage(`{"type":"object"}`), "Env": map[string]string{"A": "b"}, "SessionID": "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d",
-		"Resume": agent.Resume{ID: "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d"}, "ReplayUserMessages": true,
+		"Resume": agent.Resume{ID: "7b0f2f4e-2f0c-4b0e-9d53-0c6f6a1b2c3d"}, "ReplayUserMessages": true, "IncludePartialMessages": true,
 		"Hooks": &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
 			Func: func(context.Context, *agent.Stop) (*agent.StopOutput, error) { return nil, nil },
 		}}},
 	}
 	// What the CLI is not told of, and which test shows that it is honoured.
 	elsewhere := map[string]string{
-		"CanUseTool":             "the engine answers the CLI's questions: enginetest Permission",
-		"OnElicitation":          "the engine answers the CLI's questions: TestElicitation",
-		"IncludePartialMessages": "the stream is always read: enginetest Answers/PartialMessages",
-		"StrictMCPConfig":        "it is so unless sources are read: TestArgs",
-		"Stderr":                 "this process runs the servers then: TestServersBeyondTheCLI",
-		"Host":                   "its servers join those in this process: TestShared",
-		"Tools":                  "enginetest",
-		"History":                "refused: TestHistoryIsRefused",
-		"Dir":                    "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
+		"CanUseTool":      "the engine answers the CLI's questions: enginetest Permission",
+		"OnElicitation":   "the engine answers the CLI's questions: TestElicitation",
+		"StrictMCPConfig": "it is so unless sources are read: TestArgs",
+		"Stderr":          "this process runs the servers then: TestServersBeyondTheCLI",
+		"Host":            "its servers join those in this process: TestShared",
+		"Tools":           "enginetest",
+		"History":         "refused: TestHistoryIsRefused",
+		"Dir":             "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
 	}
 	plain := saidOf(t, &agent.Options{})
 	for i := range reflect.TypeFor[agent.Options]().NumField() {
@@ -105,7 +104,7 @@ func saidOf(t *testing.T, o *agent.Options) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := append(args(&e.opts, o), childEnv(&e.opts, o)...)
+	all := append(args(&e.opts, o, o.IncludePartialMessages), childEnv(&e.opts, o)...)
 	return append(all, string(line))
 }
 

@@ -73,46 +73,90 @@ type captured struct {
 	err      error
 }
 
-// manifests asks the servers in this process, all at once, what they would answer to the CLI. Whoever
+// An inquiry asks servers in this process, all at once, what they would answer to the CLI. It is for
+// one goroutine.
+type inquiry struct {
+	v       *servers
+	asked   map[string]*attached
+	answers chan captured
+	over    chan struct{} // closed at the end: who has not got far by then stops
+	got     map[string]captured
+}
+
+func (v *servers) inquire(asked map[string]*attached) *inquiry {
+	q := &inquiry{v: v, asked: map[string]*attached{}, answers: make(chan captured), over: make(chan struct{}), got: map[string]captured{}}
+	q.ask(asked)
+	return q
+}
+
+// ask asks servers that were not asked before.
+func (q *inquiry) ask(servers map[string]*attached) {
+	ch := q.v.s.ch
+	for name, a := range servers {
+		if q.asked[name] == a {
+			continue
+		}
+		q.asked[name] = a
+		ch.wg.Go(func() {
+			// Not under a caller's context: a session that opens late stays open, for the CLI is going to need it.
+			m, err := a.capture(ch.ctx, q.over)
+			select {
+			case q.answers <- captured{name, m, err}:
+			case <-q.over:
+			case <-ch.ctx.Done():
+			}
+		})
+	}
+}
+
+// await waits for the answers, no longer than limit. It returns the names of those who owe theirs.
+func (q *inquiry) await(ctx context.Context, limit time.Duration) []string {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for len(q.got) < len(q.asked) {
+		select {
+		case c := <-q.answers:
+			q.got[c.name] = c
+		case <-late.C:
+			return q.owing()
+		case <-ctx.Done():
+			return q.owing()
+		}
+	}
+	return nil
+}
+
+func (q *inquiry) owing() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(q.asked)) {
+		if _, ok := q.got[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// manifests are what the servers in this process say that they would answer to the CLI. Whoever
 // is late, fails, or is not connected yet has no manifest, and the CLI shakes hands itself: it is told
 // what is wrong, if anything is.
 func (v *servers) manifests(ctx context.Context) map[string]manifest {
-	asked := v.askable()
-	over := make(chan struct{}) // closed at the end: who has not got far by then stops
-	defer close(over)
-	answers := make(chan captured, len(asked)) // never blocks
-	for name, a := range asked {
-		v.s.ch.wg.Go(func() {
-			// Not under ctx: a session that opens late stays open, for the CLI is going to need it.
-			m, err := a.capture(v.s.ch.ctx, over)
-			answers <- captured{name, m, err}
-		})
+	q := v.early
+	if q == nil {
+		q = v.inquire(nil)
 	}
-	limit := time.NewTimer(manifestLimit)
-	defer limit.Stop()
+	defer close(q.over)
+	q.ask(v.askable()) // who is connected by now
+	if late := q.await(ctx, manifestLimit); ctx.Err() != nil {
+		return nil
+	} else if len(late) > 0 {
+		v.s.opts.Logger.DebugContext(ctx, "claude-code: servers in this process are slow to answer; the CLI asks them itself", "servers", late)
+	}
 	out := map[string]manifest{}
-	waiting := maps.Clone(asked)
-	for len(waiting) > 0 {
-		select {
-		case c := <-answers:
-			delete(waiting, c.name)
-			if c.err != nil {
-				v.s.opts.Logger.WarnContext(ctx, "claude-code: a server in this process did not answer as it should; the CLI asks it itself", "server", c.name, "error", c.err)
-				continue
-			}
-			out[c.name] = c.manifest
-		case <-limit.C:
-			v.s.opts.Logger.DebugContext(ctx, "claude-code: servers in this process are slow to answer; the CLI asks them itself", "servers", slices.Sorted(maps.Keys(waiting)))
-			clear(waiting)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	for name, m := range out {
-		if m, ok := asked[name].still(m); ok {
+	for name, c := range q.got {
+		if c.err != nil {
+			v.s.opts.Logger.WarnContext(ctx, "claude-code: a server in this process did not answer as it should; the CLI asks it itself", "server", name, "error", c.err)
+		} else if m, ok := q.asked[name].still(c.manifest); ok {
 			out[name] = m
-		} else {
-			delete(out, name)
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ func TestOwnArgs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := args(&tt.e, &tt.o)
+			got := args(&tt.e, &tt.o, tt.o.IncludePartialMessages)
 			for _, want := range tt.want {
 				if !slices.Contains(got, want) {
 					t.Errorf("no %q in %q", want, got)

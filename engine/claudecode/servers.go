@@ -28,6 +28,7 @@ type servers struct {
 
 	configs map[string]mcphost.ServerConfig // those that the CLI is told of at the start, set before it
 	ownHost *mcphost.Host                   // connects what the CLI cannot; nil without such servers
+	early   *inquiry                        // what was asked before the CLI was started
 
 	mu       sync.Mutex // guards the rest
 	attached map[string]*attached

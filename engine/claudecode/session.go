@@ -67,6 +67,7 @@ type session struct {
 	rawHooks map[string]rawHookFunc
 	welcome  Initialization // constant once the session has started
 	args     *arguments
+	streams  bool // the CLI repeats the model's stream; constant once the session has started
 
 	answered  chan struct{} // closed by the first result
 	closing   chan struct{} // closed by the last input: stdin is let go of
@@ -88,6 +89,7 @@ type session struct {
 	unplaced int             // inputs whose end only a result can tell
 	ours     map[string]bool // UUIDs that the program did not give
 	asked    map[string]bool // the model's messages of this turn
+	silent   silence
 	told     told
 	stopped  string   // why a hook ended the turn
 	begun    bool     // the hooks on SessionStart were called
@@ -117,7 +119,9 @@ func (s *session) start(ctx context.Context, path string) error {
 	if s.servers.configs, err = s.servers.byHost(ctx, s.opts.MCPServers); err != nil {
 		return err
 	}
-	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts))
+	s.streams = s.needsStream(ctx)
+	s.silent = silence{awaited: true, inStream: s.streams}
+	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts, s.streams))
 	proc, err := subproc.Start(ctx, subproc.Options{
 		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
 		Grace: s.engine.grace, OnStderr: s.engine.opts.Stderr,

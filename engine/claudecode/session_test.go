@@ -85,7 +85,7 @@ func TestSecretsAreNotInTheArguments(t *testing.T) {
 	for range 300 {
 		o.AllowedTools = append(o.AllowedTools, "mcp__web__a_tool")
 	}
-	line := strings.Join(args(&Options{}, o), " ")
+	line := strings.Join(args(&Options{}, o, false), " ")
 	if len(line) > 8000 {
 		t.Errorf("%d characters of arguments", len(line))
 	}
@@ -110,7 +110,7 @@ func TestSourcesOfConfiguration(t *testing.T) {
 		{"settings without servers", agent.Options{StrictMCPConfig: true}, "--setting-sources=project", true},
 		{"all", agent.Options{SettingSources: []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}}, "--setting-sources=user,project,local", false},
 	} {
-		line := args(&Options{}, &tt.o)
+		line := args(&Options{}, &tt.o, false)
 		if !slices.Contains(line, tt.source) || slices.Contains(line, "--strict-mcp-config") != tt.strict {
 			t.Errorf("%s: got %q, want %q and strict %v", tt.name, line, tt.source, tt.strict)
 		}
@@ -137,7 +137,7 @@ func TestArgs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := args(&tt.e, &tt.o)
+			got := args(&tt.e, &tt.o, tt.o.IncludePartialMessages)
 			for _, want := range tt.want {
 				found := false
 				for _, a := range got {

@@ -68,15 +68,18 @@ func preToolUseAllows(e *env) {
 	e.wantRun(tr, r, c)
 }
 
+// D97: what a hook gives the call counts as it stands, its digits included.
 func preToolUseChangesTheInput(e *env) {
-	tr, r, c := e.oneCall(nil, func(o *agent.Options) {
-		o.Hooks = pre(func(*agent.PreToolUse) (*agent.PreToolUseOutput, error) {
-			return &agent.PreToolUseOutput{Decision: permission.Allow, UpdatedInput: json.RawMessage(`{"a":3}`)}, nil
+	for _, input := range []string{`{"a":3}`, `{"n":12345678901234567890,"f":1.50}`} {
+		tr, r, c := e.oneCall(nil, func(o *agent.Options) {
+			o.Hooks = pre(func(*agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+				return &agent.PreToolUseOutput{Decision: permission.Allow, UpdatedInput: json.RawMessage(input)}, nil
+			})
 		})
-	})
-	e.wantRun(tr, r, c)
-	if got := tr.toolResult(e, "toolu_1").Text(); got != `ran with {"a":3}` {
-		e.Errorf("the result is %s", got)
+		e.wantRun(tr, r, c)
+		if got := tr.toolResult(e, "toolu_1").Text(); got != "ran with "+input {
+			e.Errorf("with %s: %s", input, got)
+		}
 	}
 }
 

@@ -188,7 +188,7 @@ func callbackAllows(e *env) {
 }
 
 func callbackChangesTheInput(e *env) {
-	for _, input := range []string{`{"a":2}`, `{}`} {
+	for _, input := range []string{`{"a":2}`, `{}`, `{"n":12345678901234567890,"f":1.50}`} {
 		tr, r, c := e.oneCall(nil, func(o *agent.Options) {
 			o.AllowedTools = nil
 			o.CanUseTool = func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) {

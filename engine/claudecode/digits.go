@@ -1,0 +1,321 @@
+package claudecode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The CLI reads the model's arguments into JavaScript values, see [arguments]. Where a tool's schema
+// leaves room for nothing that loses by that, the model's stream need not be read, which has nine
+// lines in ten of what the CLI says.
+
+const (
+	// maxSafeInteger is the greatest integer that a double float tells from its neighbours.
+	maxSafeInteger = 1<<53 - 1
+	// schemaDepth bounds the nesting of schemas that are looked into.
+	schemaDepth = 32
+	// listWait is how long the start of the CLI waits for the tools of servers in this process.
+	listWait = 50 * time.Millisecond
+)
+
+// needsStream reports whether the CLI is to repeat the model's stream: the program wants it, or a call
+// that reaches this process, or the answer's structured form, may hold numbers that the CLI rounds.
+// Servers whose tools are not known in time may. What the CLI does with its own tools and those of
+// servers that it connects itself is told as the CLI does it.
+func (s *session) needsStream(ctx context.Context) bool {
+	if s.opts.IncludePartialMessages || s.opts.OutputSchema != nil && !keepsDigits(s.opts.OutputSchema) {
+		return true
+	}
+	s.servers.attach(s.servers.withShared(s.servers.configs))
+	return !s.servers.keepDigits(ctx)
+}
+
+// keepDigits reports whether all servers in this process are known to have no tool that takes numbers
+// which the CLI would round. What it asks them is kept for their manifests.
+func (v *servers) keepDigits(ctx context.Context) bool {
+	v.early = v.inquire(v.askable())
+	v.early.await(ctx, v.s.engine.listWait)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, a := range v.attached {
+		if c, ok := v.early.got[name]; !ok || c.err != nil || a.out.toolsChanged() || !a.guest.keepsDigits() {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsDigits reports whether no tool of the list that was offered last takes numbers that the CLI rounds.
+func (g *guest) keepsDigits() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, o := range g.offered {
+		if !keepsDigits(o.model.InputSchema) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsDigits reports whether values that match a schema are the same after a trip through double
+// floats: a number is an integer below 2^53 by the schema's bounds, or one that it lists. It goes by
+// what the schema says of its kinds and members, and says no where that takes more than a look.
+// Members that an object allows without naming any are taken for what the model does not send.
+func keepsDigits(schema json.RawMessage) bool {
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	var root any
+	if d.Decode(&root) != nil {
+		return false
+	}
+	w := digitWalk{root: root, open: map[string]bool{}}
+	return w.keeps(root, 0)
+}
+
+type digitWalk struct {
+	root any
+	open map[string]bool // references that are being followed: a circle adds nothing to them
+}
+
+// keeps looks at one schema.
+func (w *digitWalk) keeps(schema any, depth int) bool {
+	if depth > schemaDepth {
+		return false
+	}
+	m, ok := schema.(map[string]any)
+	if !ok {
+		allows, isBool := schema.(bool)
+		return isBool && !allows
+	}
+	if list, ok := m["enum"].([]any); ok {
+		return sameInFloats(list)
+	}
+	if value, ok := m["const"]; ok {
+		return sameInFloats(value)
+	}
+	parts, closed := w.parts(m, depth)
+	if m["type"] != nil {
+		return parts != lossy && w.kinds(m, depth)
+	}
+	return parts == exact && closed
+}
+
+// What a schema's parts say together.
+type partsKind int
+
+const (
+	exact   partsKind = iota // each keeps the digits
+	neutral                  // some say nothing of values, such as which members are required
+	lossy
+)
+
+// parts looks at the schemas that are applied to the same value. closed is set if there are any that
+// a value must match.
+func (w *digitWalk) parts(m map[string]any, depth int) (kind partsKind, closed bool) {
+	judge := func(schema any) {
+		switch {
+		case saysNothingOfValues(schema):
+			kind = max(kind, neutral)
+		case !w.keeps(schema, depth+1):
+			kind = lossy
+		}
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		closed = true
+		if !w.open[ref] {
+			target, found := w.resolve(ref)
+			if !found {
+				return lossy, true
+			}
+			w.open[ref] = true
+			judge(target)
+			delete(w.open, ref)
+		}
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, ok := m[key].([]any)
+		closed = closed || ok && len(list) > 0
+		for _, schema := range list {
+			judge(schema)
+		}
+	}
+	for _, key := range []string{"then", "else"} {
+		if m[key] != nil {
+			judge(m[key])
+		}
+	}
+	for _, key := range []string{"$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems"} {
+		if v, ok := m[key]; ok && v != false {
+			kind = lossy
+		}
+	}
+	return kind, closed
+}
+
+// saysNothingOfValues reports whether a schema has none of the keywords that allow values.
+func saysNothingOfValues(schema any) bool {
+	m, ok := schema.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key := range m {
+		switch key {
+		case "required", "title", "description", "minProperties", "maxProperties", "not", "$comment":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// resolve follows a reference within the schema.
+func (w *digitWalk) resolve(ref string) (any, bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	path, err := url.PathUnescape(path)
+	if err != nil {
+		return nil, false
+	}
+	at := w.root
+	if path == "" {
+		return at, true
+	}
+	if path[0] != '/' {
+		return nil, false // an anchor
+	}
+	for _, step := range strings.Split(path[1:], "/") {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if at, ok = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; !ok {
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// kinds looks at a schema by its type.
+func (w *digitWalk) kinds(m map[string]any, depth int) bool {
+	names, ok := m["type"].([]any)
+	if !ok {
+		names = []any{m["type"]}
+	}
+	for _, name := range names {
+		switch name {
+		case "string", "boolean", "null":
+		case "integer":
+			if !isBounded(m) {
+				return false
+			}
+		case "object":
+			if !w.members(m, depth) {
+				return false
+			}
+		case "array":
+			if !w.items(m, depth) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+// isBounded reports whether a schema's integers are all below 2^53.
+func isBounded(m map[string]any) bool {
+	within := func(keys ...string) bool {
+		for _, key := range keys {
+			if n, ok := m[key].(json.Number); ok {
+				if f, err := n.Float64(); err == nil && -maxSafeInteger <= f && f <= maxSafeInteger {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return within("minimum", "exclusiveMinimum") && within("maximum", "exclusiveMaximum")
+}
+
+func (w *digitWalk) members(m map[string]any, depth int) bool {
+	named, ok := m["properties"].(map[string]any)
+	if more, given := m["additionalProperties"]; given {
+		if more != false && !w.keeps(more, depth+1) {
+			return false
+		}
+	} else if !ok {
+		return false // anything goes
+	}
+	byPattern, _ := m["patternProperties"].(map[string]any)
+	for _, all := range []map[string]any{named, byPattern} {
+		for _, schema := range all {
+			if !w.keeps(schema, depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *digitWalk) items(m map[string]any, depth int) bool {
+	first, _ := m["prefixItems"].([]any)
+	for _, schema := range first {
+		if !w.keeps(schema, depth+1) {
+			return false
+		}
+	}
+	return w.keeps(m["items"], depth+1)
+}
+
+// sameInFloats reports whether a value is the same after a trip through double floats.
+func sameInFloats(v any) bool {
+	raw, err := json.Marshal(v)
+	return err == nil && lossless(raw)
+}
+
+// unsafeInteger finds in arguments that the CLI has read an integer that may have been another one
+// when the model wrote it, and its place.
+func unsafeInteger(args json.RawMessage) (path, number string) {
+	if smallNumbers(args) {
+		return "", ""
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return "", ""
+	}
+	return findUnsafe(v, "")
+}
+
+func findUnsafe(v any, at string) (path, number string) {
+	switch v := v.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && (f > maxSafeInteger || f < -maxSafeInteger) {
+			return at, v.String()
+		}
+	case []any:
+		for i, item := range v {
+			if path, number := findUnsafe(item, fmt.Sprintf("%s[%d]", at, i)); number != "" {
+				return path, number
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if path, number := findUnsafe(v[name], strings.TrimPrefix(at+"."+name, ".")); number != "" {
+				return path, number
+			}
+		}
+	}
+	return "", ""
+}
