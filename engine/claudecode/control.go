@@ -60,11 +60,11 @@ func (e *ControlError) Error() string {
 	return fmt.Sprintf("claude-code: %s: %s", e.Request, e.Message)
 }
 
-// A channel is the control protocol over the CLI's pipes. Lines are written by one goroutine, so
-// that a CLI that does not read blocks nobody who holds a lock; each request of the CLI is handled
-// on a goroutine of its own.
+// A channel is the control protocol over the CLI's pipes. What the pipe does not take at once is
+// written by one goroutine, so that a CLI that does not read blocks nobody who holds a lock; each
+// request of the CLI is handled on a goroutine of its own.
 type channel struct {
-	out    chan []byte     // to the writer
+	out    outgoing
 	ctx    context.Context // ends when the CLI is gone
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // writer, and the requests of the CLI
@@ -86,25 +86,8 @@ type channel struct {
 func newChannel(ctx context.Context) *channel {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	return &channel{
-		out: make(chan []byte), ctx: ctx, cancel: cancel,
+		out: newOutgoing(), ctx: ctx, cancel: cancel,
 		pending: map[string]chan *answer{}, inbound: map[string]context.CancelFunc{},
-	}
-}
-
-// write runs until the channel ends or stdin is closed.
-func (c *channel) write(stdin io.Writer, closing <-chan struct{}, done func()) {
-	defer done()
-	for {
-		select {
-		case line := <-c.out:
-			if _, err := stdin.Write(line); err != nil {
-				return // the reader sees the CLI's end and says why
-			}
-		case <-closing:
-			return
-		case <-c.ctx.Done():
-			return
-		}
 	}
 }
 
@@ -117,14 +100,19 @@ func (c *channel) post(ctx context.Context, v any) error {
 	return c.send(ctx, append(line, '\n'))
 }
 
-// send hands a line to the writer.
+// send writes a line, or hands it to the writer.
 func (c *channel) send(ctx context.Context, line []byte) error {
+	if c.out.now(line) {
+		return nil
+	}
 	select {
-	case c.out <- line:
+	case c.out.lines <- line:
 		return nil
 	case <-c.ctx.Done():
+		c.out.written(1)
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
+		c.out.written(1)
 		return context.Cause(ctx)
 	}
 }

@@ -57,7 +57,8 @@ func (g *guest) keepsDigits() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, o := range g.offered {
-		if !keepsDigits(o.model.InputSchema) {
+		// Both: mending may loosen a schema, and has "anything goes" look like "no arguments".
+		if !keepsDigits(o.schema) || !keepsDigits(o.model.InputSchema) {
 			return false
 		}
 	}

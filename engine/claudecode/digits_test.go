@@ -131,6 +131,7 @@ func TestStreamIsReadForDigits(t *testing.T) {
 			"no servers":      {&agent.Options{}, false},
 			"texts":           {inProcess(map[string]mcpserver.Provider{"a": taking(t, textTool), "b": taking(t)}), false},
 			"an integer":      {inProcess(map[string]mcpserver.Provider{"a": taking(t, textTool), "b": taking(t, textTool, numberTool)}), true},
+			"anything":        {inProcess(map[string]mcpserver.Provider{"a": taking(t, `{"type":"object"}`)}), true},
 			"wanted":          {&agent.Options{IncludePartialMessages: true}, true},
 			"output of texts": {&agent.Options{OutputSchema: json.RawMessage(textTool)}, false},
 			"output":          {&agent.Options{OutputSchema: json.RawMessage(numberTool)}, true},

@@ -389,12 +389,12 @@ func TestManifestOfAListThatChanges(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		select {
-		case line := <-s.ch.out:
+		case line := <-s.ch.out.lines:
 			t.Errorf("said before the CLI knows the server: %s", line)
 		default:
 		}
 		s.servers.met(t.Context(), &Initialization{MCPManifests: map[string]string{"srv": "parked", "calm": "not_honoured"}})
-		if line := string(<-s.ch.out); !strings.Contains(line, `"server_name":"srv"`) || !strings.Contains(line, "notifications/tools/list_changed") {
+		if line := string(<-s.ch.out.lines); !strings.Contains(line, `"server_name":"srv"`) || !strings.Contains(line, "notifications/tools/list_changed") {
 			t.Errorf("said %s", line)
 		}
 	})
@@ -430,7 +430,7 @@ func TestHeldMessages(t *testing.T) {
 					} `json:"message"`
 				} `json:"request"`
 			}
-			if err := json.Unmarshal(<-s.ch.out, &m); err != nil {
+			if err := json.Unmarshal(<-s.ch.out.lines, &m); err != nil {
 				t.Fatal(err)
 			}
 			if i < heldLimit && m.Request.Message.Params.Data != i {

@@ -130,9 +130,13 @@ func (s *session) start(ctx context.Context, path string) error {
 		return &ProcessError{Path: path, Err: err}
 	}
 	s.proc = proc
-	s.ch.wg.Go(func() { s.ch.write(proc.Stdin, s.closing, func() { _ = proc.Stdin.Close() }) })
+	s.ch.out.try = proc.TryWrite
+	s.ch.wg.Go(func() {
+		defer proc.Stdin.Close()
+		s.ch.out.write(s.ch.ctx, proc.Stdin, s.closing)
+	})
 	s.readers.Go(func() { //nolint:contextcheck // requests of the CLI live as long as it does, not as long as Open
-		s.ch.read(proc.Stdout, s.noise)
+		s.ch.read(proc.Reader(), s.noise)
 		s.gone()
 	})
 	if err := s.servers.wait(ctx); err != nil {

@@ -115,7 +115,7 @@ func TestDeepCallIsAnswered(t *testing.T) {
 	if !c.take("control_request", []byte(line)) {
 		t.Fatal("the request passes for noise")
 	}
-	if got := string(<-c.out); !strings.Contains(got, `"request_id":"r1"`) {
+	if got := string(<-c.out.lines); !strings.Contains(got, `"request_id":"r1"`) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package subproc
+
+import (
+	"io"
+	"os"
+)
+
+func direct(f *os.File) io.Reader { return f }
+
+// tryWrite writes nothing: whether a write would wait cannot be told.
+func tryWrite(*os.File, []byte) int { return 0 }
