@@ -119,7 +119,7 @@ func (c *stdioCarrier) writer() {
 }
 
 func (c *stdioCarrier) reader() {
-	r := jsonl.NewReader(c.proc.Stdout, c.limit)
+	r := jsonl.NewReader(c.proc.Reader(), c.limit)
 	for {
 		line, err := r.Next()
 		if err != nil {

@@ -45,20 +45,22 @@ func BenchmarkCLI(b *testing.B) {
 }
 
 // BenchmarkCLIShare measures what a call costs in our process alone, beside the least program that
-// hosts the CLI. Both are woken by each of a dozen lines, which on a virtual machine is most of it.
+// hosts the CLI, and with a tool beside it that takes integers, for which the model's stream is read.
+// All are woken by each line, which on a virtual machine is most of it.
 func BenchmarkCLIShare(b *testing.B) {
 	c := newCLIContest(b)
 	const turns = 200
 	short, long := script{turns: 0, parallel: 1}.serve(b, c.net), script{turns: turns, parallel: 1}.serve(b, c.net)
 	// Of two runs the start is subtracted.
-	share := func(program string) func() float64 {
+	share := func(program string, args ...string) func() float64 {
 		binary := build(b, program)
 		return func() float64 {
-			start := ownShare(b, timed{cost: c.cli(binary, short)})
-			return (ownShare(b, timed{cost: c.cli(binary, long)}).CPU - start.CPU) / turns
+			start := ownShare(b, timed{cost: c.cli(binary, short, args...)})
+			return (ownShare(b, timed{cost: c.cli(binary, long, args...)}).CPU - start.CPU) / turns
 		}
 	}
-	ours, least := alternate(5, share("cliagent"), share("clifloor"))
+	const rounds = 5
+	ours, least := alternate(rounds, share("cliagent"), share("clifloor"))
 	table.add(b, row{work: "CLI: our share of a call: CPU; theirs is the least program", unit: "ms", ours: ours, theirs: least})
 	beyond := make([]float64, len(ours))
 	for i := range ours {
@@ -66,6 +68,8 @@ func BenchmarkCLIShare(b *testing.B) {
 	}
 	table.add(b, row{work: "CLI: our share of a call: CPU", unit: "ms", ours: ours, goal: 0.5, note: "-"})
 	table.add(b, row{work: "CLI: of which beyond the least program", unit: "ms", ours: beyond, goal: 0.5, note: "-"})
+	numbers, texts := alternate(rounds, share("cliagent", "-numbers"), share("cliagent"))
+	table.add(b, row{work: "CLI: our share beside a tool that takes integers; theirs is ours without", unit: "ms", ours: numbers, theirs: texts})
 }
 
 // BenchmarkCLIPool measures the first question to a CLI from a pool, one that follows at once, while the pool starts

@@ -25,19 +25,24 @@ import (
 func main() {
 	claude := flag.String("claude", "", "the CLI")
 	warm := flag.Int("warm", 0, "measure that many questions to a cold CLI and to one from a pool")
+	numbers := flag.Bool("numbers", false, "have a tool that takes integers, for whose digits the model's stream is read")
 	flag.Parse()
-	if err := run(context.Background(), *claude, *warm); err != nil {
+	if err := run(context.Background(), *claude, *warm, *numbers); err != nil {
 		fmt.Fprintln(os.Stderr, "cliagent:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, claude string, warm int) error {
+func run(ctx context.Context, claude string, warm int, numbers bool) error {
 	// As lean as it can be: no transcript. The rest is so by itself.
 	engine := claudecode.New(&claudecode.Options{Path: claude, NoPersistence: true})
+	server := shelf.Server(0)
+	if numbers {
+		shelf.AddNumbers(server)
+	}
 	opts := &agent.Options{
 		SettingSources: []agent.SettingSource{}, // nothing of the machine
-		MCPServers:     map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(shelf.Server(0))},
+		MCPServers:     map[string]mcphost.ServerConfig{"bench": mcphost.InProcess(server)},
 		AllowedTools:   []string{"mcp__bench__*"},
 		Env:            map[string]string{"ENABLE_TOOL_SEARCH": "false"}, // else its tools have to be searched for
 	}

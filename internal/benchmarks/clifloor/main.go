@@ -31,7 +31,7 @@ func main() {
 func run(claude string) error {
 	cmd := exec.Command(
 		claude, "--output-format=stream-json", "--verbose", "--input-format=stream-json", "--await-initialize",
-		"--include-partial-messages", "--allowedTools=mcp__bench__*", "--permission-prompt-tool=stdio",
+		"--allowedTools=mcp__bench__*", "--permission-prompt-tool=stdio",
 		"--tools=", "--setting-sources=", "--strict-mcp-config", "--no-session-persistence",
 	)
 	cmd.Env = append(os.Environ(), "ENABLE_TOOL_SEARCH=false")

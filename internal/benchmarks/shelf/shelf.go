@@ -22,9 +22,11 @@ func Server(delay time.Duration) *mcpserver.Server {
 	s := mcpserver.New("bench", nil)
 	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "lookup", Description: "Find an article on the shelves", ReadOnly: true},
 		func(ctx context.Context, _ lookupIn) (lookupOut, error) {
-			select {
-			case <-time.After(delay):
-			case <-ctx.Done():
+			if delay > 0 { // else its own cost is that of a tool which has the answer at hand
+				select {
+				case <-time.After(delay):
+				case <-ctx.Done():
+				}
 			}
 			return lookupOut{Quantity: 7, Shelf: "C3"}, ctx.Err()
 		})
@@ -33,4 +35,13 @@ func Server(delay time.Duration) *mcpserver.Server {
 			func(_ context.Context, in lookupIn) (string, error) { return in.SKU, nil })
 	}
 	return s
+}
+
+// AddNumbers adds a tool that takes an integer.
+func AddNumbers(s *mcpserver.Server) {
+	type in struct {
+		ID int64 `json:"id"`
+	}
+	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "by_id", Description: "Find an article by its number"},
+		func(_ context.Context, in in) (int64, error) { return in.ID, nil })
 }
