@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -216,7 +217,7 @@ var children = map[string]func(){
 	// A server of the official library, so slow to start that the probe is given up.
 	"slowlibrary": func() {
 		<-time.After(2500 * time.Millisecond)
-		_ = libraryServer().Run(context.Background(), &mcp.StdioTransport{})
+		_ = libraryServer().Run(context.Background(), inOrder{})
 	},
 	// where says where it runs, and with what.
 	"where": func() {
@@ -246,6 +247,38 @@ var children = map[string]func(){
 			return false
 		})
 	},
+}
+
+// inOrder is stdio for a server that answers its first message before it reads the second. The library
+// may do both at once, and then it depends on the machine what it makes of a handshake after a probe.
+type inOrder struct{}
+
+func (inOrder) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := (&mcp.StdioTransport{}).Connect(ctx)
+	return &inOrderConn{Connection: c, answered: make(chan struct{})}, err
+}
+
+type inOrderConn struct {
+	mcp.Connection
+	reads    int // by one goroutine
+	answered chan struct{}
+	once     sync.Once
+}
+
+func (c *inOrderConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	if c.reads++; c.reads == 2 {
+		select {
+		case <-c.answered:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return c.Connection.Read(ctx)
+}
+
+func (c *inOrderConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	defer c.once.Do(func() { close(c.answered) })
+	return c.Connection.Write(ctx, m)
 }
 
 func initReply(result string) {
