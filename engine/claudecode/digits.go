@@ -20,7 +20,7 @@ const (
 	// maxSafeInteger is the greatest integer that a double float tells from its neighbours.
 	maxSafeInteger = 1<<53 - 1
 	// schemaDepth bounds the nesting of schemas that are looked into.
-	schemaDepth = 32
+	schemaDepth = 100
 	// listWait is how long the start of the CLI waits for the tools of servers in this process.
 	listWait = 50 * time.Millisecond
 )
@@ -76,13 +76,15 @@ func keepsDigits(schema json.RawMessage) bool {
 	if d.Decode(&root) != nil {
 		return false
 	}
-	w := digitWalk{root: root, open: map[string]bool{}}
+	w := digitWalk{root: root, refs: map[string]partsKind{}}
 	return w.keeps(root, 0)
 }
 
 type digitWalk struct {
 	root any
-	open map[string]bool // references that are being followed: a circle adds nothing to them
+	// refs are references that were followed, each once: what a circle adds is nothing new, and one that
+	// loses digits settles the matter.
+	refs map[string]partsKind
 }
 
 // keeps looks at one schema.
@@ -120,25 +122,20 @@ const (
 // parts looks at the schemas that are applied to the same value. closed is set if there are any that
 // a value must match.
 func (w *digitWalk) parts(m map[string]any, depth int) (kind partsKind, closed bool) {
-	judge := func(schema any) {
-		switch {
-		case saysNothingOfValues(schema):
-			kind = max(kind, neutral)
-		case !w.keeps(schema, depth+1):
-			kind = lossy
-		}
-	}
+	judge := func(schema any) { kind = max(kind, w.part(schema, depth)) }
 	if ref, ok := m["$ref"].(string); ok {
 		closed = true
-		if !w.open[ref] {
+		known, ok := w.refs[ref]
+		if !ok {
 			target, found := w.resolve(ref)
 			if !found {
 				return lossy, true
 			}
-			w.open[ref] = true
-			judge(target)
-			delete(w.open, ref)
+			w.refs[ref] = exact
+			known = w.part(target, depth)
+			w.refs[ref] = known
 		}
+		kind = known
 	}
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		list, ok := m[key].([]any)
@@ -158,6 +155,16 @@ func (w *digitWalk) parts(m map[string]any, depth int) (kind partsKind, closed b
 		}
 	}
 	return kind, closed
+}
+
+func (w *digitWalk) part(schema any, depth int) partsKind {
+	switch {
+	case saysNothingOfValues(schema):
+		return neutral
+	case !w.keeps(schema, depth+1):
+		return lossy
+	}
+	return exact
 }
 
 // saysNothingOfValues reports whether a schema has none of the keywords that allow values.

@@ -85,13 +85,24 @@ func TestKeepsDigits(t *testing.T) {
 		`{"type":"object","properties":{"p":{"$ref":"https://example.com/s"}}}`:                                           false,
 		`{"type":"object","properties":{"next":{"$ref":"#"},"name":{"type":"string"}}}`:                                   true,
 		`{"type":"object","properties":{"p":{"$ref":"#/$defs/a~1b%20c"}},"$defs":{"a/b c":{"type":"object","properties":{"again":{"$ref":"#/$defs/a~1b%20c"},"n":{"type":"number"}}}}}`: false,
-		strings.Repeat(`{"type":"array","items":`, schemaDepth+1) + `{"type":"string"}` + strings.Repeat(`}`, schemaDepth+1):                                                            false,
+		`{"type":"object","properties":{"p":{"type":"string","$ref":"#/$defs/r"},"q":{"$ref":"#/$defs/r"}},"$defs":{"r":{"required":["a"]}}}`:                                           false,
+		branching(30): true,
+		strings.Repeat(`{"type":"array","items":`, schemaDepth+1) + `{"type":"string"}` + strings.Repeat(`}`, schemaDepth+1): false,
 		`no JSON`: false, ``: false, `true`: false,
 	} {
 		if got := keepsDigits(json.RawMessage(schema)); got != want {
 			t.Errorf("%s: %v, want %v", schema, got, want)
 		}
 	}
+}
+
+// branching is a schema whose references, followed one by one, would be 2^n many.
+func branching(n int) string {
+	defs := `"d0":{"type":"string"}`
+	for i := range n {
+		defs += fmt.Sprintf(`,"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%[2]d"}}}`, i+1, i)
+	}
+	return fmt.Sprintf(`{"type":"object","properties":{"p":{"$ref":"#/$defs/d%d"}},"$defs":{%s}}`, n, defs)
 }
 
 // taking is a server with tools of these schemas.
