@@ -245,6 +245,7 @@ func TestRealLateIntegers(t *testing.T) {
 		t.Errorf("the first call: %+v", got)
 	}
 	addTaking(t, server, "late", numberTool)
+	untilListed(t, client, "a", "late")
 	late := turn()
 	if got := late["small"]; got == nil || got.IsError || got.Text() != `got {"id":9007199254740991}` {
 		t.Errorf("a small integer: %+v", got)

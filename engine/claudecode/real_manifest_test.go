@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,23 @@ func turn(t *testing.T, c *agent.Client) *agent.SystemInit {
 	return init
 }
 
+// untilListed waits until the CLI has heard of a tool. Until then it calls it unknown.
+func untilListed(t *testing.T, c *agent.Client, server, tool string) {
+	t.Helper()
+	for {
+		all, err := c.MCPStatus(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if s.Name == server && slices.ContainsFunc(s.Tools, func(t mcphost.Tool) bool { return t.Name == tool }) {
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
 // greeter has a tool that says who calls it.
 func greeter() *mcpserver.Server {
 	s := mcpserver.New("greeter", &mcpserver.Options{Instructions: "Greet first."})
@@ -163,6 +181,7 @@ func TestRealManifests(t *testing.T) {
 
 		// A list that changes is asked for.
 		mcpserver.MustAddTool(mine, &mcpserver.Tool{Name: "later"}, func(context.Context, struct{}) (string, error) { return "at last", nil })
+		untilListed(t, c, "mine", "later")
 		turn(t, c)
 		if r, ok := m.Last().ToolResult("toolu_3"); !ok || r.IsError || !strings.Contains(r.Content[0].Text, "at last") {
 			t.Errorf("the model was sent %s", r.Raw)
