@@ -391,7 +391,7 @@ func TestParamHeaders(t *testing.T) {
 	check(lazy, `{"region":"us"}`, map[string]string{"Region": "us"})
 }
 
-// D12 D14 D47 D71: the discovery cache and its rules.
+// D12 D14 D35 D47 D71: the discovery cache and its rules.
 func TestDiscoveryCache(t *testing.T) {
 	var refuse atomic.Bool
 	raw := &rawHTTP{before: func(w http.ResponseWriter, _ *http.Request, _ rawMsg) bool {
@@ -435,9 +435,17 @@ func TestDiscoveryCache(t *testing.T) {
 	if n := raw.count("POST initialize"); s.Status != StatusPending || s.ToolCount != 1 || s.ServerInfo == nil || n != before {
 		t.Errorf("second run: %s, %d tools, %d handshakes", s.Status, s.ToolCount, n-before)
 	}
-	began := time.Now()
-	if err := h.WaitFirstTurn(t.Context(), WaitInput{}); err != nil || time.Since(began) > 5*time.Second {
-		t.Errorf("waiting: %v", err)
+	if err := h.WaitFirstTurn(t.Context(), WaitInput{}); err != nil || raw.count("POST initialize") != before || status(t, h, "r").Status != StatusPending {
+		t.Errorf("the first turn waited for what is cached: %v, %d handshakes, %s", err, raw.count("POST initialize")-before, dump(h))
+	}
+	loaded := cfg
+	loaded.AlwaysLoad = true
+	l := run(loaded)
+	if err := l.WaitFirstTurn(t.Context(), WaitInput{}); err != nil || raw.count("POST initialize") != before {
+		t.Errorf("always loaded: %v, %d handshakes", err, raw.count("POST initialize")-before)
+	}
+	if tool, ok := l.Tool("mcp__r__echo"); !ok || !tool.AlwaysLoad {
+		t.Errorf("always loaded: the tool is %+v, %v", tool, ok)
 	}
 	if got := text(t, h, "mcp__r__echo", `{}`); got != "echo {}" || status(t, h, "r").Status != StatusConnected {
 		t.Errorf("first call: %q, %s", got, dump(h))

@@ -3,6 +3,7 @@ package mcphost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -19,10 +20,12 @@ type owner struct {
 	results chan dialed
 	listed  chan listing
 	dialing *dialing // the attempt under way
-	waiters []chan error
-	timer   *time.Timer // nil when none is set
-	pause   *time.Timer // before listing anew
-	listing bool
+	// roundEnd is when the limit for connecting ends the first round of attempts.
+	roundEnd time.Time
+	waiters  []chan error
+	timer    *time.Timer // nil when none is set
+	pause    *time.Timer // before listing anew
+	listing  bool
 	// pausing is how long the latest pause was, relistEnd when the list came
 	// that followed it.
 	pausing   time.Duration
@@ -243,15 +246,22 @@ func (o *owner) drop(gently bool) {
 func (o *owner) dial() {
 	ctx, cancel := context.WithCancel(o.ctx)
 	d := &dialing{began: time.Now(), cancel: cancel}
-	stop := func() bool { return true }
-	if o.state.round == roundInitial {
-		stop = context.AfterFunc(o.start, cancel)
+	bounded, release := ctx, func() {}
+	if o.state.round == roundInitial { // all of its attempts together have the limit for connecting
+		limit := o.dialer.limits.connect
+		if o.state.attempt == 1 {
+			o.roundEnd = d.began.Add(limit)
+		}
+		stop := context.AfterFunc(o.start, cancel)
+		var end context.CancelFunc
+		bounded, end = context.WithDeadlineCause(ctx, o.roundEnd, fmt.Errorf("%w after %v", ErrTimeout, limit))
+		release = func() { end(); stop() }
 	}
 	o.dialing = d
 	o.wg.Go(func() {
 		defer cancel()
-		defer stop()
-		l, list, err := o.dialer.dial(ctx)
+		defer release()
+		l, list, err := o.dialer.dial(bounded)
 		select {
 		case o.results <- dialed{d, l, list, err}:
 		case <-ctx.Done():
@@ -283,8 +293,12 @@ func (o *owner) dialed(d dialed) {
 		if errors.As(d.err, &ce) {
 			f.transient, f.needsAuth = ce.Transient, ce.NeedsAuth
 		}
-		if o.state.round == roundInitial && o.start.Err() != nil {
-			f.transient = false // whoever started the host has given up waiting
+		if o.state.round == roundInitial {
+			pause := backoff(roundInitial, o.state.attempt+1)
+			f.late = time.Until(o.roundEnd) <= pause+pause/4 // with the jitter
+			if o.start.Err() != nil {
+				f.transient = false // whoever started the host has given up waiting
+			}
 		}
 		o.forget(ce)
 		o.apply(evFailed, f, d.err)

@@ -189,6 +189,64 @@ func TestRecoveryTimes(t *testing.T) {
 	})
 }
 
+// D11 D12: the first attempts have the limit for connecting together; then the server is failed, and tried again in
+// the background. D83
+func TestFirstAttemptsEndAtTheLimit(t *testing.T) {
+	refuses := func(context.Context) error { return &HTTPError{Status: 503} }
+	hangs := func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	for _, tt := range []struct {
+		name   string
+		open   []func(context.Context) error // the last one again and again
+		limit  time.Duration
+		want   int           // attempts
+		within time.Duration // when it is failed
+		cause  error         // of the failure; nil for that of refuses
+	}{
+		{"never answers", []func(context.Context) error{hangs}, 10 * time.Second, 1, 10 * time.Second, ErrTimeout},
+		{"refuses, then never answers", []func(context.Context) error{refuses, refuses, hangs}, 10 * time.Second, 3, 10 * time.Second, ErrTimeout},
+		{"refuses, and there is time", []func(context.Context) error{refuses}, 10 * time.Second, 4, 5 * time.Second, nil},
+		{"refuses, and there is no time for another", []func(context.Context) error{refuses}, time.Second, 2, time.Second, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			attempts := 0
+			p := opensAfter(0)
+			p.open = func(ctx context.Context) error {
+				mu.Lock()
+				open := tt.open[min(attempts, len(tt.open)-1)]
+				attempts++
+				mu.Unlock()
+				return open(ctx)
+			}
+			h, err := New(&Options{Servers: map[string]ServerConfig{"p": InProcess(p)}, Dir: t.TempDir(), ConnectTimeout: tt.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.conns["p"].remote = true // what the host knows of a remote one is the same
+			h.Start(t.Context())
+			defer h.Close()
+			began := time.Now()
+			if err := h.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var he *HTTPError
+			s := status(t, h, "p")
+			if took := time.Since(began); s.Status != StatusFailed || took > tt.within || s.NextAttempt.IsZero() {
+				t.Errorf("%s: %s after %v, next attempt %v", tt.name, s.Status, took, s.NextAttempt)
+			}
+			if tt.cause != nil && !errors.Is(s.Err, tt.cause) || tt.cause == nil && !errors.As(s.Err, &he) {
+				t.Errorf("%s: failed with %v", tt.name, s.Err)
+			}
+			if attempts != tt.want {
+				t.Errorf("%s: %d attempts, want %d", tt.name, attempts, tt.want)
+			}
+		})
+	}
+}
+
 // A login that ends in use shows in the status; headers that are computed are
 // computed anew, and the call that was refused is made again with them.
 func TestLoginEnds(t *testing.T) {

@@ -63,6 +63,7 @@ type facts struct {
 	remote    bool // HTTP or SSE
 	lazy      bool // its tools are in the cache
 	transient bool // of evFailed: the same attempt may succeed later
+	late      bool // of evFailed in roundInitial: the limit for connecting leaves no time for another
 	needsAuth bool // of evFailed
 	stable    bool // of evLost: the connection had proved itself
 }
@@ -76,7 +77,9 @@ type action struct {
 }
 
 const (
-	initialTries  = 4 // of a remote server whose faults may pass; a process has one
+	// initialTries are the attempts of a remote server whose faults may pass, as many of them as the
+	// limit for connecting has room for; a process has one.
+	initialTries  = 4
 	recoveryTries = 5
 	// againAfter is the pause before a failed remote server is tried in the background.
 	againAfter = 30 * time.Second
@@ -169,7 +172,7 @@ func dial(r round, attempt int, a action) (state, action, error) {
 func failed(s state, f facts) (state, action, error) {
 	tries := 1
 	switch {
-	case s.round == roundInitial && f.remote && f.transient:
+	case s.round == roundInitial && f.remote && f.transient && !f.late:
 		tries = initialTries
 	case s.round == roundRecovery && (f.transient || !f.remote):
 		tries = recoveryTries

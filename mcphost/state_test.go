@@ -27,6 +27,9 @@ func TestNext(t *testing.T) {
 		{"after four tries it is failed, and tried in the background", []step{ // D83
 			{ev: evStart}, {evFailed, remoteFault}, {ev: evTimer}, {evFailed, remoteFault}, {ev: evTimer}, {evFailed, remoteFault}, {ev: evTimer}, {evFailed, remoteFault},
 		}, state{phase: phaseFailed, attempt: 4}, action{timer: 30 * time.Second}, StatusFailed},
+		{"when the limit for connecting is over it is failed, and tried in the background", []step{ // D11 D12 D83
+			{ev: evStart}, {evFailed, remoteFault}, {ev: evTimer}, {evFailed, facts{remote: true, transient: true, late: true}},
+		}, state{phase: phaseFailed, attempt: 2}, action{timer: 30 * time.Second}, StatusFailed},
 		{"a background attempt shows failed until it succeeds", []step{ // D83
 			{ev: evStart}, {evFailed, facts{remote: true}}, {ev: evTimer},
 		}, state{phase: phaseConnecting, round: roundAgain, attempt: 1, keep: StatusFailed}, action{dial: true}, StatusFailed},

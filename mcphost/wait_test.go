@@ -55,6 +55,7 @@ func TestPlanWaits(t *testing.T) {
 	}{
 		// D10
 		{"prompt tool's server of a file", []waitServer{file("f")}, env(), WaitInput{PermissionPromptTool: "mcp__f__ask"}, WaitOptions{}, turn("f", limit)},
+		{"prompt tool's server, cached", []waitServer{cached(file("f")), cached(file("g"))}, env(), WaitInput{PermissionPromptTool: "mcp__f__ask"}, WaitOptions{}, turn("f", limit)},
 		// D11
 		{"given in code", []waitServer{option("o")}, env(), WaitInput{}, WaitOptions{}, turn("o", limit)},
 		// D12
@@ -91,6 +92,7 @@ func TestPlanWaits(t *testing.T) {
 		{"startup wait, given in code", []waitServer{option("o")}, env(startup, "1000"), WaitInput{}, WaitOptions{}, turn("o", time.Second)},
 		// D26
 		{"startup wait 0, prompt tool's server", []waitServer{file("f")}, env(startup, "0"), WaitInput{PermissionPromptTool: "mcp__f__ask"}, WaitOptions{}, turn("f", limit)},
+		{"startup wait 0, prompt tool's server given in code", []waitServer{option("o"), option("p")}, env(startup, "0"), WaitInput{PermissionPromptTool: "mcp__o__ask"}, WaitOptions{}, turn("o", limit)},
 		// D27
 		{"startup wait 0, in process", []waitServer{sdk("s")}, env(startup, "0"), WaitInput{}, WaitOptions{}, turn("s", limit)},
 		// D28

@@ -1,0 +1,70 @@
+package mcphost
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// D14: without a directory in the options the variable decides whether there is a cache, that of the options first.
+func TestDiscoveryCacheByVariable(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // on Linux
+	t.Setenv("HOME", t.TempDir())
+	cfg := HTTP{URL: serve(t, &rawHTTP{}).URL}
+	for _, tt := range []struct {
+		process, own string
+		set          bool // whether own is
+		cached       bool
+	}{
+		{"1", "", false, false}, // there is nothing yet
+		{"1", "", false, true},
+		{"1", "0", true, false},
+		{"", "", false, false},
+		{"0", "1", true, true},
+		{"true", "", false, false},
+	} {
+		t.Setenv("MCP_DISCOVERY_CACHE", tt.process)
+		h := newHost(t, map[string]ServerConfig{"r": cfg}, func(o *Options) {
+			if tt.set {
+				o.Env = map[string]string{"MCP_DISCOVERY_CACHE": tt.own}
+			}
+		})
+		ready(t, h)
+		if s := status(t, h, "r"); s.Cached != tt.cached || (s.Status == StatusConnected) == tt.cached {
+			t.Errorf("%+v: cached %v, %s", tt, s.Cached, s.Status)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// D12: what the first call sets going has the limit for connecting, all attempts together, whatever time the call has.
+func TestFirstCallConnectsWithinTheLimit(t *testing.T) {
+	var silent atomic.Bool
+	raw := &rawHTTP{before: func(_ http.ResponseWriter, r *http.Request, _ rawMsg) bool {
+		if silent.Load() {
+			<-r.Context().Done()
+		}
+		return silent.Load()
+	}}
+	dir := t.TempDir()
+	servers := map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL}}
+	h := newHost(t, servers, func(o *Options) { o.CacheDir = dir })
+	connected(t, h)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	silent.Store(true)
+	h = newHost(t, servers, func(o *Options) { o.CacheDir, o.Env = dir, map[string]string{"MCP_TIMEOUT": "200"} })
+	ready(t, h)
+	before := raw.count("POST initialize")
+	var ce *ConnectError
+	if _, err := h.Call(t.Context(), "mcp__r__echo", nil, nil); !errors.As(err, &ce) || !errors.Is(err, ErrTimeout) {
+		t.Errorf("a call that cannot connect: %v; %s", err, dump(h))
+	}
+	if n := raw.count("POST initialize") - before; n > 1 || status(t, h, "r").Status != StatusFailed {
+		t.Errorf("%d handshakes; %s", n, dump(h))
+	}
+}
