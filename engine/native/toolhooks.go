@@ -16,8 +16,13 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// namingEvents are the events whose hooks of kind mcp_tool name their server for the first turn's wait.
-var namingEvents = []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "UserPromptSubmit"}
+// namingEvents are the events whose hooks of kind mcp_tool name their server for the first turn's wait: prompts, tool
+// calls, questions, and those of subagents, tasks, elicitations and worktrees. Of the latter none occurs here, but
+// the same settings are to make the same wait on both engines.
+var namingEvents = []string{
+	"UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
+	"SubagentStart", "SubagentStop", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate", "WorktreeRemove",
+}
 
 // hookServers are the servers that hooks of kind mcp_tool name.
 func hookServers(hooks []mcpconfig.ToolHook) []string {

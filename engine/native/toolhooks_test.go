@@ -189,10 +189,17 @@ func slowServer(takes time.Duration) *http.Client {
 	})}
 }
 
-// D22: a hook names its server when it is bound to a prompt, a tool call or a question, and the first
-// turn then waits for it.
+// D22: a hook names its server when it is bound to a prompt, a tool call, a question, or an event of subagents,
+// tasks, elicitations or worktrees, and the first turn then waits for it.
 func TestHooksNameTheirServers(t *testing.T) {
-	for event, named := range map[string]bool{"UserPromptSubmit": true, "PreToolUse": true, "PostToolUse": true, "PermissionRequest": true, "Notification": false, "Stop": false, "": false} {
+	events := map[string]bool{"Notification": false, "Stop": false, "PreCompact": false, "": false}
+	for _, event := range []string{
+		"UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
+		"SubagentStart", "SubagentStop", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate", "WorktreeRemove",
+	} {
+		events[event] = true
+	}
+	for event, named := range events {
 		synctest.Test(t, func(t *testing.T) {
 			o := &agent.Options{
 				MCPServers: map[string]mcphost.ServerConfig{"guard": mcphost.HTTP{
