@@ -85,6 +85,7 @@ type env struct {
 	*testing.T
 	newEngine NewEngineFunc
 	model     *modeltest.Model
+	serve     ServeFunc // of the engine that was made last; only for the file behaviours
 }
 
 // script makes an engine whose model gives these answers.

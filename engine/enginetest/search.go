@@ -24,6 +24,7 @@ var contextBehaviours = []behaviour{
 	{"UnreadToolCanBeCalled", unreadToolCanBeCalled},
 	{"LargeResultIsStored", largeResultIsStored},
 	{"DeclaredResultSize", declaredResultSize},
+	{"ResultLimits", resultLimits},
 	{"Instructions", serverInstructions},
 	{"Resources", resources},
 	{"PromptCommand", promptCommand},
@@ -165,6 +166,38 @@ func declaredResultSize(e *env) {
 	e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("done")), "x", o)
 	if said := textOf(e.sent("toolu_1")); said != text {
 		e.Errorf("the model was sent %d bytes of %d: %.200s", len(said), len(text), said)
+	}
+}
+
+// Where the limits lie, and what moves them. // D94 D95 D96 D101
+func resultLimits(e *env) {
+	for _, tt := range []struct {
+		name   string
+		chars  int
+		tool   mcpserver.Tool
+		tokens string // MAX_MCP_OUTPUT_TOKENS of the run
+		says   string // what is sent begins so; empty for the result as it is
+	}{
+		{"50,000 characters", 50_000, mcpserver.Tool{}, "", ""},
+		{"50,001 characters", 50_001, mcpserver.Tool{}, "", "<persisted-output>"},
+		{"more tokens than there may be", 200_000, mcpserver.Tool{}, "", "Error: result (200,000 characters"},
+		{"fewer tokens", 9_000, mcpserver.Tool{}, "1000", "Error: result (9,000 characters"},
+		{"within fewer tokens", 1_900, mcpserver.Tool{}, "1000", ""},
+		{"more tokens, so that the characters count", 120_000, mcpserver.Tool{}, "100000", "<persisted-output>"},
+		{"within what the tool declares, whatever the tokens", 150_000, mcpserver.Tool{MaxResultSize: 150_000}, "1000", ""},
+		{"above what the tool declares", 150_001, mcpserver.Tool{MaxResultSize: 150_000}, "", "<persisted-output>"},
+	} {
+		text := strings.Repeat("x", tt.chars)
+		o := e.toolbox(&tt.tool, func(context.Context, json.RawMessage) (*mcpserver.Result, error) { return mcpserver.Text(text), nil })
+		if tt.tokens != "" {
+			o.Env = map[string]string{"MAX_MCP_OUTPUT_TOKENS": tt.tokens}
+		}
+		e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("done")), "x", o)
+		got := e.sent("toolu_1")
+		said := textOf(got)
+		if got.IsError || !strings.HasPrefix(said, tt.says) || (said == text) != (tt.says == "") {
+			e.Errorf("%s: is_error %v, the model was sent %d bytes: %.200s", tt.name, got.IsError, len(said), said)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package native
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -10,4 +12,14 @@ import (
 
 func TestEngine(t *testing.T) {
 	enginetest.RunEngineTests(t, func(t *testing.T, m *modeltest.Model) agent.Engine { return testEngine(m) })
+}
+
+func TestFiles(t *testing.T) {
+	enginetest.RunFileTests(t, func(_ *testing.T, m *modeltest.Model) (agent.Engine, enginetest.ServeFunc) {
+		return testEngine(m), func(t *testing.T, h http.Handler) string {
+			s := httptest.NewServer(h)
+			t.Cleanup(s.Close)
+			return s.URL
+		}
+	})
 }
