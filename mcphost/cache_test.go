@@ -68,3 +68,33 @@ func TestFirstCallConnectsWithinTheLimit(t *testing.T) {
 		t.Errorf("%d handshakes; %s", n, dump(h))
 	}
 }
+
+// D12 D47: a host that has just been started has the tools from the cache, and the first turn does not wait for their
+// server nor connect it.
+func TestCachedToolsAreThereAtOnce(t *testing.T) {
+	raw := &rawHTTP{}
+	dir := t.TempDir()
+	servers := map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL, Common: Common{AlwaysLoad: true}}}
+	withCache := func(o *Options) { o.CacheDir = dir }
+	h := newHost(t, servers, withCache)
+	connected(t, h)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := raw.count("POST initialize")
+	for range 20 { // each time before the server's goroutine has run, most likely
+		h := newHost(t, servers, withCache)
+		if tools := h.Tools(); len(tools) != 1 {
+			t.Fatalf("the tools are %v", toolNames(tools))
+		}
+		if err := h.WaitFirstTurn(soon(t), WaitInput{}); err != nil || status(t, h, "r").Status != StatusPending {
+			t.Fatalf("the first turn: %v; %s", err, dump(h))
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := raw.count("POST initialize") - before; n != 0 {
+		t.Errorf("%d handshakes", n)
+	}
+}

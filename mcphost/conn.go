@@ -134,6 +134,12 @@ func (c *conn) run(start context.Context) {
 		return
 	}
 	c.started = true
+	if lazy, _, err := next(c.state, evStart, facts{lazy: true}); err == nil && c.rec.cached {
+		// Not left to the goroutine: who has started the host finds the tools, and does not wait for the server.
+		c.state = lazy
+		c.touch()
+		c.broadcast()
+	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(start))
 	c.wg.Go(func() {
 		<-c.quit

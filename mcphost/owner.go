@@ -52,7 +52,10 @@ type listing struct {
 }
 
 func (o *owner) loop() {
-	o.apply(evStart, facts{lazy: o.rec.cached}, nil)
+	if o.state.phase == phaseLazy {
+		o.notify(Event{Server: o.name, Status: o.state.status(), Tools: true, Time: time.Now()})
+	}
+	o.apply(evStart, facts{}, nil)
 	for o.turn() {
 	}
 	o.answer(ErrClosed)
