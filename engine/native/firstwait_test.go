@@ -1,6 +1,8 @@
 package native
 
 import (
+	"context"
+	"encoding/json"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -88,4 +91,33 @@ func TestFirstTurnWaitsAsTheOptionsSay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The permission prompt tool may be one of a shared host, whose other servers nobody waits for. // D10 D107
+func TestPromptToolOfASharedHostIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 20 * time.Second
+		asks := serverWith(t, "ask", func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+			return mcpserver.Text(`{"behavior":"allow"}`), nil
+		})
+		prompt, never := &slowProvider{asks, make(chan struct{})}, &slowProvider{serverWith(t, "w", echoArgs), make(chan struct{})}
+		h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{
+			"prompt": mcphost.InProcess(prompt), "never": mcphost.InProcess(never), "s": mcphost.InProcess(serverWith(t, "w", echoArgs)),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		h.Start(t.Context())
+		time.AfterFunc(takes, func() { close(prompt.release) })
+		began := time.Now()
+		model := modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{"n":1}`), modeltest.Text("x"))
+		_, msgs := answered(t, model, &agent.Options{Host: h, PermissionPromptTool: "mcp__prompt__ask"})
+		if took := time.Since(began); took != takes {
+			t.Errorf("the run took %v, want %v", took, takes)
+		}
+		if got := results(msgs); len(got) != 1 || got[0].IsError || got[0].Text() != `{"n":1}` {
+			t.Errorf("results %+v", got)
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -46,26 +47,9 @@ func (s *session) run(problems []permission.Problem) {
 // reports whether an interrupt cut the wait short: the next turn starts anew then.
 func (s *session) start(problems []permission.Problem) (interrupted bool, err error) {
 	s.started = true
-	s.mu.Lock()
-	own := s.own
-	s.mu.Unlock()
-	if own != nil {
-		wait := mcphost.WaitInput{
-			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
-			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
-		}
-		ctx, cancel := context.WithCancelCause(s.life)
-		defer cancel(nil)
-		s.setInterrupt(cancel)
-		err := own.WaitFirstTurn(ctx, wait)
-		s.setInterrupt(nil)
-		switch {
-		case errors.Is(context.Cause(ctx), errInterrupted):
-			s.started = false
-			return true, nil
-		case err != nil:
-			return false, err
-		}
+	if interrupted, err := s.awaitServers(); interrupted || err != nil {
+		s.started = !interrupted
+		return interrupted, err
 	}
 	s.refreshTable()
 	s.settleReferences()
@@ -78,6 +62,39 @@ func (s *session) start(problems []permission.Problem) (interrupted bool, err er
 	}
 	s.startContext = s.sessionStart()
 	return false, nil
+}
+
+// awaitServers waits for the session's own servers as the first turn has to, and of a shared host, which is
+// waited for by whoever started it, for the one server that has the permission prompt tool.
+func (s *session) awaitServers() (interrupted bool, err error) {
+	s.mu.Lock()
+	own := s.own
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(s.life)
+	defer cancel(nil)
+	s.setInterrupt(cancel)
+	defer s.setInterrupt(nil)
+	if own != nil {
+		err = own.WaitFirstTurn(ctx, mcphost.WaitInput{
+			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
+			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
+		})
+	}
+	if name := s.opts.PermissionPromptTool; err == nil && name != "" && s.shared != nil {
+		var pending []string // more than one where a name begins with another's
+		for _, st := range s.shared.Status() {
+			if st.Status == mcphost.StatusPending && strings.HasPrefix(name, toolname.Server(st.Name)+toolname.Separator) {
+				pending = append(pending, st.Name)
+			}
+		}
+		if len(pending) > 0 { // or it would wait for all
+			err = s.shared.Ready(ctx, pending...)
+		}
+	}
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return true, nil
+	}
+	return false, err
 }
 
 // refreshTable brings the table up to date with what the servers offer.

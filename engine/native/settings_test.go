@@ -200,6 +200,27 @@ func TestEnvIsThatOfTheRun(t *testing.T) {
 	}
 }
 
+// The limit of a call, too, is that of the run's environment, or of its settings. // D92 D101
+func TestCallLimitIsThatOfTheRun(t *testing.T) {
+	t.Setenv("MCP_TOOL_TIMEOUT", "30000")
+	hangs := func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for want, change := range map[string]func(*agent.Options){
+		"timed out after 150ms":     func(o *agent.Options) { o.Env = map[string]string{"MCP_TOOL_TIMEOUT": "150"} },
+		"timed out after 160ms":     func(o *agent.Options) { o.Settings = `{"env": {"MCP_TOOL_TIMEOUT": "160"}}` },
+		"timed out after 1 seconds": func(o *agent.Options) { o.Env = map[string]string{"CLAUDE_AGENT_TOOL_TIMEOUT": "0"} },
+	} {
+		o := withTools(t, hangs, &mcpserver.Tool{Name: "w"})
+		change(o)
+		_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
+		if got := results(msgs)[0]; !got.IsError || !strings.Contains(got.Text(), want) {
+			t.Errorf("got %q, want %q", got.Text(), want)
+		}
+	}
+}
+
 func TestModelAliases(t *testing.T) {
 	for name, want := range map[string]string{"opus": "claude-opus-5-5", "Sonnet": "claude-sonnet-5-5", "claude-opus-4-6": "claude-opus-4-6", "default": DefaultModel} {
 		if got := initOf(t, &agent.Options{Model: name}).Model; got != want {
