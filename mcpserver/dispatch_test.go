@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -228,6 +230,57 @@ func TestNestedDirectCallsUseTheSessionsPairWhileItIsLive(t *testing.T) {
 			t.Errorf("after the dispatch its context says %v, %v", sc, m != nil)
 		}
 	}
+}
+
+// R60 R20: a dispatch that ran over its time closes its scope too, also while its handler goes on.
+func TestAScopeClosesAtTheTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New("test", &Options{LookupEnv: none})
+		defer s.Close()
+		addRaw(t, s, "inner", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+			sc, m := RequestFrom(ctx).Dispatch()
+			return Text(fmt.Sprint(sc, m != nil, RequestFrom(ctx).SessionID)), nil
+		})
+		seen := make(chan string, 1)
+		look := func(ctx context.Context) {
+			r, err := s.CallTool(context.WithoutCancel(ctx), "inner", nil)
+			if err != nil {
+				t.Error(err)
+				r = Text("")
+			}
+			seen <- r.Text()
+		}
+		late := make(chan struct{})
+		addRaw(t, s, "deaf", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+			<-late
+			look(ctx)
+			return Text("too late"), nil
+		})
+		var leaked context.Context
+		addRaw(t, s, "polite", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+			leaked = ctx
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		pass := func(ctx context.Context, _ *Invocation, next func(context.Context) error) error { return next(ctx) }
+		for _, sc := range []Scheduling{Concurrent, Inline} {
+			ss := s.NewSession(&SessionOptions{ID: "s1", Scheduling: sc, Middleware: pass, Timeout: time.Second})
+			defer ss.Close()
+			name := map[Scheduling]string{Concurrent: "deaf", Inline: "polite"}[sc]
+			r, err := ss.CallTool(t.Context(), Call{Name: name})
+			if err != nil || !strings.Contains(r.Text(), "timed out") {
+				t.Fatalf("%s: %v, %v", name, r.Text(), err)
+			}
+			if sc == Concurrent {
+				close(late)
+			} else {
+				look(leaked)
+			}
+			if got := <-seen; got != "concurrent false" {
+				t.Errorf("%s: a call after the limit saw %q, want the server's pair", name, got)
+			}
+		}
+	})
 }
 
 // R19 R20

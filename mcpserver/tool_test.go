@@ -82,19 +82,21 @@ func TestRegistrationTakesACopy(t *testing.T) {
 	tool := &Tool{
 		Name: "t", Description: "before", InputSchema: json.RawMessage(`{"type":"object","required":["a"]}`), OpenWorld: &yes,
 		Meta: mcp.Meta{"k": "before"}, Icons: []mcp.Icon{{Source: "before"}},
+		OutputSchema: json.RawMessage(`{"type":"object","required":["c"]}`),
 	}
-	if err := s.AddTool(tool, returns(Text("ok"), nil)); err != nil {
+	if err := s.AddTool(tool, returns(Structured(map[string]int{"c": 1}), nil)); err != nil {
 		t.Fatal(err)
 	}
 	before := jsonOf(t, s.ListTools())
 	tool.Name, tool.Description, yes = "u", "after", false
 	tool.Meta["k"], tool.Icons[0].Source = "after", "after"
 	copy(tool.InputSchema, `{"type":"object","required":["b"]}`)
+	copy(tool.OutputSchema, `{"type":"object","required":["d"]}`)
 	if after := jsonOf(t, s.ListTools()); after != before {
 		t.Errorf("the list changed from\n%s\nto\n%s", before, after)
 	}
 	wantFailure(t, s, "t", `{}`, "/a:")
-	wantText(t, s, "t", `{"a":1}`, "ok", false)
+	wantText(t, s, "t", `{"a":1}`, `{"c":1}`, false)
 }
 
 // D87 D88 D89 D90: one warning for a tool whose input schema cannot be used, with

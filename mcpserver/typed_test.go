@@ -226,6 +226,9 @@ func TestMaxSchemaDepth(t *testing.T) {
 	MustAddTool(s, &Tool{Name: "grow"}, func(_ context.Context, in struct{ N int }) (*tree, error) { return grow(in.N), nil })
 	wantText(t, s, "grow", `{"N":3}`, nest(3), false)
 	wantFailure(t, s, "grow", `{"N":4}`, "limit of 3 levels")
+	MustAddTool(s, &Tool{Name: "more", MaxSchemaDepth: 5}, func(_ context.Context, in struct{ N int }) (*tree, error) { return grow(in.N), nil })
+	wantText(t, s, "more", `{"N":5}`, nest(5), false)
+	wantFailure(t, s, "more", `{"N":6}`, "limit of 5 levels")
 }
 
 // T40 T41
