@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -37,6 +38,8 @@ func RunFileTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model)
 
 var fileBehaviours = []behaviour{
 	{"RemoteServer", remoteServer},
+	{"ServerThatWantsALogin", serverThatWantsALogin},
+	{"Reconnect", reconnect},
 	{"ProjectServers", projectServers},
 	{"WithoutTheProjectSource", withoutTheProjectSource},
 	{"PromptToolOfAFile", promptToolOfAFile},
@@ -126,6 +129,84 @@ func remoteServer(e *env) {
 		e.Errorf("result %+v", got)
 	}
 	r.wantHeader(e, "Authorization", "Bearer sesame")
+}
+
+// A server that wants a login which nobody has costs its own tools and nothing else, and its state says so before the
+// answer is used. // D63 D67 D72 D76 D79
+func serverThatWantsALogin(e *env) {
+	engine := e.script(modeltest.Text("fine"))
+	url := e.serve(e.T, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	o := e.toolbox(nil, echo)
+	o.MCPServers["auth"] = mcphost.HTTP{URL: url + "/mcp"}
+	c := e.open(engine, o)
+	e.send(c, "x")
+	tr := e.hear(c)
+	if r := tr.result(e); r.Result != "fine" {
+		e.Errorf("result %+v", r)
+	}
+	for _, name := range tr.init(e).Tools {
+		if strings.HasPrefix(name, "mcp__auth__") {
+			e.Errorf("init has the tool %s", name)
+		}
+	}
+	status, err := c.MCPStatus(e.Context())
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, st := range status {
+		switch {
+		case st.Name == "t" && st.Status != mcphost.StatusConnected:
+			e.Errorf("status %+v", st)
+		case st.Name == "auth" && st.Status != mcphost.StatusNeedsAuth && (st.Status != mcphost.StatusFailed || st.Error == ""):
+			e.Errorf("status %+v", st)
+		}
+	}
+}
+
+// A manual attempt to connect is made at once, in any state, and its error is returned. // D84
+func reconnect(e *env) {
+	s := server("p")
+	e.add(s, &mcpserver.Tool{Name: "x"}, echo)
+	engine := e.script(modeltest.Text("one"), modeltest.ToolUseID("toolu_1", toolP, `{"a":1}`), modeltest.Text("two"))
+	h := mcpserver.NewHTTPHandler(s, nil)
+	e.Cleanup(func() {
+		if err := h.Shutdown(context.WithoutCancel(e.Context())); err != nil {
+			e.Error(err)
+		}
+	})
+	var up atomic.Bool
+	url := e.serve(e.T, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if !up.Load() {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		h.ServeHTTP(w, q)
+	}))
+	c := e.open(engine, &agent.Options{
+		MCPServers: map[string]mcphost.ServerConfig{"p": mcphost.HTTP{URL: url}}, AllowedTools: []string{"mcp__p__*"},
+	})
+	e.send(c, "x")
+	if got := e.hear(c).init(e).MCPServers; len(got) != 1 || got[0].Status != "failed" {
+		e.Errorf("init has the servers %+v", got)
+	}
+	if err := c.ReconnectMCPServer(e.Context(), "p"); err == nil {
+		e.Error("an attempt that failed has no error")
+	}
+	up.Store(true)
+	for range 2 { // in the state of health, too
+		if err := c.ReconnectMCPServer(e.Context(), "p"); err != nil {
+			e.Errorf("an attempt that can succeed: %v", err)
+		}
+		if st, err := c.MCPStatus(e.Context()); err != nil || len(st) != 1 || st[0].Status != mcphost.StatusConnected {
+			e.Errorf("status %+v, %v", st, err)
+		}
+	}
+	e.send(c, "y")
+	if got := e.hear(c).toolResult(e, "toolu_1"); got.IsError || got.Text() != `{"a":1}` {
+		e.Errorf("result %+v", got)
+	}
 }
 
 // By default the servers of the project's file are there, the headers with the variables of this run, in each

@@ -1,10 +1,14 @@
 package enginetest
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -12,6 +16,7 @@ var limitBehaviours = []behaviour{
 	{"MaxTurns", maxTurns},
 	{"MaxTurnsIsEnough", maxTurnsIsEnough},
 	{"MaxBudget", maxBudget},
+	{"CallLimitOfTheServer", callLimitOfTheServer},
 }
 
 // What the model said on the way to an error is no answer. D77 D80 D106
@@ -53,5 +58,21 @@ func maxBudget(e *env) {
 	}
 	if n := len(e.model.Requests()); n != 1 {
 		e.Errorf("the model was asked %d times, want 1", n)
+	}
+}
+
+// hangs is a tool that ends with its context, and says why.
+func hangs(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A server in this process has a limit of its own. // D93
+func callLimitOfTheServer(e *env) {
+	s := mcpserver.New("t", &mcpserver.Options{Timeout: 200 * time.Millisecond})
+	e.add(s, &mcpserver.Tool{Name: "x"}, hangs)
+	tr, r := e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("went on")), "x", allowed(s, "t"))
+	if got := tr.toolResult(e, "toolu_1"); !got.IsError || !strings.Contains(got.Text(), "timed out after 200ms") || r.Result != "went on" {
+		e.Errorf("result %q, then %q", got.Text(), r.Result)
 	}
 }

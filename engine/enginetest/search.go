@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -124,10 +125,13 @@ func alwaysLoad(e *env) {
 	s := server("t")
 	e.add(s, &mcpserver.Tool{Name: "x", AlwaysLoad: &load}, echo)
 	e.add(s, &mcpserver.Tool{Name: "y"}, echo)
+	whole := server("u")
+	e.add(whole, &mcpserver.Tool{Name: "z"}, echo)
 	o := allowed(s, "t")
+	o.MCPServers["u"] = mcphost.InProcessServer{Provider: whole, Common: mcphost.Common{AlwaysLoad: true}}
 	o.ToolSearch = agent.ToolSearchOn
 	e.answered(e.script(modeltest.Text("done")), "x", o)
-	if withheld(e.model.Last(), toolX) || !withheld(e.model.Last(), "mcp__t__y") {
+	if withheld(e.model.Last(), toolX) || !withheld(e.model.Last(), "mcp__t__y") || withheld(e.model.Last(), "mcp__u__z") {
 		e.Errorf("the request has the tools %q", e.model.Last().ToolNames())
 	}
 }
