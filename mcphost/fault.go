@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -142,6 +143,18 @@ func hint(e *ConnectError, he *HTTPError, err error) string {
 		return "the URL answers, but not as an MCP server"
 	case e.Transport == TransportStdio && errors.Is(err, ErrTimeout) && len(e.NoiseHead) > 0:
 		return "the program writes to stdout, but no MCP messages: is it an MCP server for stdio?"
+	case e.Phase == PhaseSession || e.Phase == PhaseConfig:
+		return "" // it was there, and is connected anew; or the text says what is wrong
+	case errors.Is(err, ErrTimeout):
+		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, or MCP_TIMEOUT"
+	case errors.As(err, new(*net.DNSError)):
+		return "mend the host's name in the url, or the network"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "start the server, or mend the address in the url: nothing listens there"
+	case e.Exited:
+		return "mend what its standard error says, or run the program by itself to see why it ends"
+	case he != nil && he.Status >= http.StatusInternalServerError:
+		return "look at the server's own log: it failed to answer"
 	}
 	return ""
 }

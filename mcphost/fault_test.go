@@ -1,23 +1,53 @@
 package mcphost
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
 
-// Pain 9: of a process's last words those are told that say what is wrong.
-func TestLastLines(t *testing.T) {
-	for name, tt := range map[string]struct{ stderr, want string }{
-		"plain": {"missing KEY\n", "missing KEY"},
-		"many":  {"1\n2\n3\n4\n5\n6\n7", "3 | 4 | 5 | 6 | 7"},
-		"node":  {"[eval]:1\nthrow new Error(\"no database\")\n^\n\nError: no database\n    at [eval]:1:7\n    at runScript (node:internal/vm:1)\n\nNode.js v20.20.2\n", `[eval]:1 | throw new Error("no database") | Error: no database`},
-		"go": {
-			"panic: no database\n\ngoroutine 1 [running]:\nmain.open(0x1, {0x2, 0x3})\n\t/src/main.go:7 +0x1d\nmain.main()\n\t/src/main.go:4 +0x1d\nexit status 2\n",
-			"panic: no database",
-		},
-		"python":         {"Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\nValueError: no database\n", `Traceback (most recent call last): | File "x.py", line 1, in <module> | ValueError: no database`},
-		"nothing but it": {"    at a\n    at b\n", "at a"},
-		"nothing":        {"", ""},
-	} {
-		if got := lastLines(tt.stderr, 5, 500); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+// D85: each cause of a failure on the network has its own advice, in the error's field and in the status.
+func TestAdviceForEachCause(t *testing.T) {
+	wants := map[string]struct {
+		err  error
+		want string
+	}{
+		"refused": {fmt.Errorf("dialing: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), "start the server"},
+		"dns":     {fmt.Errorf("dialing: %w", &net.DNSError{Err: "no such host", Name: "nowhere.test", IsNotFound: true}), "mend the host's name"},
+		"broken":  {&HTTPError{Status: 502}, "look at the server's own log"},
+		"absent":  {&HTTPError{Status: 404}, "check the URL"},
+		"slow":    {nil, "see whether it answers at all"},
+	}
+	servers := map[string]ServerConfig{}
+	for name, w := range wants {
+		p := opensAfter(0)
+		p.open = func(ctx context.Context) error {
+			if w.err == nil {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return w.err
 		}
+		servers[name] = InProcessServer{Provider: p, Common: Common{ConnectTimeout: 100 * time.Millisecond}}
+	}
+	h := newHost(t, servers)
+	ready(t, h)
+	seen := map[string]string{}
+	for name, w := range wants {
+		s := status(t, h, name)
+		var ce *ConnectError
+		if !errors.As(s.Err, &ce) || !strings.Contains(ce.Hint, w.want) || !strings.HasSuffix(s.Error, ce.Hint) {
+			t.Errorf("%s: %s", name, s.Error)
+			continue
+		}
+		if other, taken := seen[ce.Hint]; taken {
+			t.Errorf("%s and %s have one advice", name, other)
+		}
+		seen[ce.Hint] = name
 	}
 }

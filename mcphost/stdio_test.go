@@ -75,9 +75,9 @@ func TestFailuresAreTold(t *testing.T) {
 		t.Errorf("the good one: %q", got)
 	}
 	wants := map[string][]string{
-		"a":         {`connecting to MCP server "a": the server process exited with code 3`, "stderr: missing KEY ***"},
+		"a":         {`connecting to MCP server "a": the server process exited with code 3`, "stderr: missing KEY ***", "mend what its standard error says"},
 		"b":         {`program "no-such-program-anywhere" not found on the PATH searched: /nowhere`, "install the program"},
-		"never":     {"timed out after 2s", "stderr: thinking"},
+		"never":     {"timed out after 2s", "stderr: thinking", "see whether it answers at all"},
 		"garbage":   {"timed out after 2s", `stdout: "line 0 of a program that is no MCP server"`, "is it an MCP server"},
 		"empty":     {"no command given"},
 		"old":       {`unsupported protocol version: "1999-01-01"`},
