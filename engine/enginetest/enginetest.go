@@ -85,7 +85,9 @@ type env struct {
 	*testing.T
 	newEngine NewEngineFunc
 	model     *modeltest.Model
-	serve     ServeFunc // of the engine that was made last; only for the file behaviours
+	// Only for the file behaviours:
+	serve ServeFunc     // of the engine that was made last
+	child mcphost.Stdio // calls Child
 }
 
 // script makes an engine whose model gives these answers.

@@ -22,10 +22,11 @@ type ServeFunc func(t *testing.T, h http.Handler) (url string)
 
 // RunFileTests runs, as subtests, what every engine owes to configuration files and to servers over HTTP. It
 // stands beside RunEngineTests because these servers have to be in the engine's own network: serve puts them there.
-func RunFileTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, ServeFunc)) {
+// child starts a program that calls [Child].
+func RunFileTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, ServeFunc), child mcphost.Stdio) {
 	for _, b := range fileBehaviours {
 		t.Run(b.name, func(t *testing.T) {
-			e := &env{T: t}
+			e := &env{T: t, child: child}
 			e.newEngine = func(t *testing.T, m *modeltest.Model) agent.Engine {
 				engine, serve := newEngine(t, m)
 				e.serve = serve
@@ -42,6 +43,7 @@ var fileBehaviours = []behaviour{
 	{"Reconnect", reconnect},
 	{"ProjectServers", projectServers},
 	{"WithoutTheProjectSource", withoutTheProjectSource},
+	{"ChildServer", childServer},
 	{"PromptToolOfAFile", promptToolOfAFile},
 	{"SettingsAllow", settingsAllow},
 	{"ToolHook", toolHook},

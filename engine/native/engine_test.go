@@ -3,10 +3,12 @@ package native
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/enginetest"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -21,5 +23,5 @@ func TestFiles(t *testing.T) {
 			t.Cleanup(s.Close)
 			return s.URL
 		}
-	})
+	}, mcphost.Stdio{Command: os.Args[0], Args: []string{"-test.run=none"}, Env: map[string]string{childVariable: "1"}})
 }
