@@ -151,6 +151,8 @@ func hint(e *ConnectError, he *HTTPError, err error) string {
 		return "mend the host's name in the url, or the network"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "start the server, or mend the address in the url: nothing listens there"
+	case e.Exited && e.Stderr == "":
+		return "run the program by itself to see why it ends: it wrote nothing to its standard error"
 	case e.Exited:
 		return "mend what its standard error says, or run the program by itself to see why it ends"
 	case he != nil && he.Status >= http.StatusInternalServerError:
