@@ -214,7 +214,9 @@ type readMessage interface {
 // DecodeMessage reads one message. It fails only for what is no JSON object. A message of a
 // type or form that it does not know comes back as an [Unknown] that holds all of it.
 func DecodeMessage(data json.RawMessage) (Message, error) {
-	members, err := membersOf(data)
+	scratch := takeScratch()
+	defer scratch.putBack()
+	members, err := scratch.membersOf(data)
 	if err != nil {
 		return nil, fmt.Errorf("agent: decoding message: %w", err)
 	}

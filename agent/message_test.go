@@ -274,7 +274,9 @@ func FuzzMembers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var want map[string]json.RawMessage
 		wantErr := json.Unmarshal(data, &want)
-		got, err := membersOf(data)
+		s := takeScratch()
+		defer s.putBack()
+		got, err := s.membersOf(data)
 		if fails := wantErr != nil || want == nil; fails != (err != nil) {
 			t.Fatalf("membersOf: %v; encoding/json: %v, %v", err, wantErr, want)
 		}

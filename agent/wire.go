@@ -74,7 +74,9 @@ func decodeHead(data []byte, v any) error { return decodeMembers(data, v, func(m
 
 // decodeMembers decodes the object data into the struct that v points to, and hands on what that has no name for.
 func decodeMembers(data []byte, v any, other func(member)) error {
-	members, err := membersOf(data)
+	scratch := takeScratch()
+	defer scratch.putBack()
+	members, err := scratch.membersOf(data)
 	if err != nil {
 		return err
 	}
@@ -101,14 +103,35 @@ type member struct {
 	value json.RawMessage
 }
 
-// membersOf returns the members of an object, in their order.
-func membersOf(data []byte) ([]member, error) {
-	members := make([]member, 0, 16)
+// A scratch has room for the members of an object while it is looked at. Messages nest, and each
+// level wants its own.
+type scratch struct{ room []member }
+
+// scratchRoom is how many members a scratch that is kept has room for; few objects have more.
+const scratchRoom = 64
+
+var scratches = sync.Pool{New: func() any { return &scratch{make([]member, 0, scratchRoom)} }}
+
+func takeScratch() *scratch {
+	s, _ := scratches.Get().(*scratch)
+	return s
+}
+
+// putBack lets go of what was read.
+func (s *scratch) putBack() {
+	clear(s.room)
+	if s.room = s.room[:0]; cap(s.room) <= scratchRoom {
+		scratches.Put(s)
+	}
+}
+
+// membersOf returns the members of an object, in their order, until the scratch is put back.
+func (s *scratch) membersOf(data []byte) ([]member, error) {
 	err := jsonscan.Object(data, func(name []byte, value json.RawMessage) {
-		members = append(members, member{name, value})
+		s.room = append(s.room, member{name, value})
 	})
 	if err == nil && utf8.Valid(data) {
-		return members, nil
+		return s.room, nil
 	}
 	// What the scanner refuses, or does not mend as encoding/json does.
 	var all map[string]json.RawMessage
@@ -118,11 +141,11 @@ func membersOf(data []byte) ([]member, error) {
 	if all == nil {
 		return nil, fmt.Errorf("got null, want an object")
 	}
-	members = members[:0]
+	s.room = s.room[:0]
 	for name, value := range all {
-		members = append(members, member{[]byte(name), value})
+		s.room = append(s.room, member{[]byte(name), value})
 	}
-	return members, nil
+	return s.room, nil
 }
 
 // shadowed reports whether a later member has the name of members[i]: the last one counts.
