@@ -264,6 +264,29 @@ func TestCallWaitsForTheServer(t *testing.T) {
 	})
 }
 
+// ReadyFor waits for the servers that a tool's full name may belong to, and for no other.
+func TestReadyForATool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		after := func(d time.Duration) ServerConfig {
+			return InProcess(&fakeProvider{open: func(context.Context) error { time.Sleep(d); return nil }})
+		}
+		h := newHost(t, map[string]ServerConfig{"a": after(time.Second), "a__b": after(2 * time.Second), "other": after(time.Hour)})
+		began := time.Now()
+		for _, tt := range []struct {
+			name string
+			want time.Duration
+		}{{"mcp__nobody__t", 0}, {"mcp__a__t", time.Second}, {"mcp__a__b__t", 2 * time.Second}, {"mcp__a__t", 2 * time.Second}} {
+			if err := h.ReadyFor(t.Context(), tt.name); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			if got := time.Since(began); got != tt.want {
+				t.Errorf("%s: ready %v after the start, want %v", tt.name, got, tt.want)
+			}
+		}
+		h.Close()
+	})
+}
+
 // Pain 22 and F23: the limit for connecting is honoured past 60 s.
 func TestConnectTimeoutIsHonoured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

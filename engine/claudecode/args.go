@@ -155,6 +155,14 @@ func childEnv(e *Options, o *agent.Options) []string {
 	return env
 }
 
+// lookupEnv looks a variable of the run up: in its options, then in this process's environment.
+func (s *session) lookupEnv(name string) (string, bool) {
+	if v, ok := s.opts.Env[name]; ok {
+		return v, true
+	}
+	return os.LookupEnv(name)
+}
+
 // isDisabled reports whether a server is not to be connected at the start.
 func isDisabled(config mcphost.ServerConfig) bool {
 	switch c := config.(type) {

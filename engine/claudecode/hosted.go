@@ -67,16 +67,23 @@ func (v *servers) hostOf(name string) *mcphost.Host {
 	return v.hosts[name]
 }
 
-// wait waits for the servers of the session's host as the first turn has to.
+// wait waits for the servers of the session's host as the first turn has to, and of a shared host, which is
+// waited for by whoever started it, for the one server that has the permission prompt tool.
 func (v *servers) wait(ctx context.Context) error {
-	if v.ownHost == nil {
+	o := v.s.opts
+	if v.ownHost != nil {
+		err := v.ownHost.WaitFirstTurn(ctx, mcphost.WaitInput{
+			Named: o.AllowedTools, PermissionPromptTool: o.PermissionPromptTool,
+			ToolSearchOff: o.ToolSearch == agent.ToolSearchOff, ToolSearchSet: o.ToolSearch != "", BaseURL: o.Env["ANTHROPIC_BASE_URL"],
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if o.Host == nil || o.PermissionPromptTool == "" {
 		return nil
 	}
-	o := v.s.opts
-	return v.ownHost.WaitFirstTurn(ctx, mcphost.WaitInput{
-		Named: o.AllowedTools, PermissionPromptTool: o.PermissionPromptTool,
-		ToolSearchOff: o.ToolSearch == agent.ToolSearchOff, ToolSearchSet: o.ToolSearch != "", BaseURL: o.Env["ANTHROPIC_BASE_URL"],
-	})
+	return o.Host.ReadyFor(ctx, o.PermissionPromptTool)
 }
 
 func isStdio(config mcphost.ServerConfig) bool {

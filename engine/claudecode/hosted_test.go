@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -172,4 +173,54 @@ func TestMaxToolConcurrency(t *testing.T) {
 			t.Errorf("%d calls ran at once, want one", most.Load())
 		}
 	}
+}
+
+// blockedProvider is a server that cannot be opened before it may.
+type blockedProvider struct {
+	*mcpserver.Server
+	may chan struct{}
+}
+
+func (p *blockedProvider) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	select {
+	case <-p.may:
+		return p.Server.OpenSession(ctx, o)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// The start waits for a server of a shared host that is still connecting if it has the permission prompt tool, and
+// for no other. // D10
+func TestStartWaitsForThePromptToolOfASharedHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &blockedProvider{echo(t), make(chan struct{})}
+		h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{"guard": mcphost.InProcess(p)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Start(t.Context())
+		if err := sessionOf(t, &agent.Options{Host: h, PermissionPromptTool: "mcp__other__ask"}).servers.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s := sessionOf(t, &agent.Options{Host: h, PermissionPromptTool: "mcp__guard__echo"})
+		done := make(chan error, 1)
+		go func() { done <- s.servers.wait(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("nothing was waited for: %v", err)
+		default:
+		}
+		close(p.may)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if st, _ := h.ServerStatus("guard"); st.Status != mcphost.StatusConnected {
+			t.Errorf("the server is %s", st.Status)
+		}
+		if err := errors.Join(s.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

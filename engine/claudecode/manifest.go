@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -59,10 +58,7 @@ func handshake(version string) any {
 // wantsManifests reports whether the CLI is to be sent manifests: unless the variable says otherwise,
 // in the options or in the environment of this process.
 func (s *session) wantsManifests() bool {
-	value, ok := s.opts.Env[manifestsOff]
-	if !ok {
-		value = os.Getenv(manifestsOff)
-	}
+	value, _ := s.lookupEnv(manifestsOff) // empty when unset
 	return !slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
 }
 

@@ -122,7 +122,7 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 			}
 			out := newOutlet(v.s, name)
 			o := &mcpbridge.Options{
-				ToolTimeout: c.CallTimeout, SessionID: v.s.opts.SessionID, Logger: v.s.opts.Logger, Send: out.send,
+				ToolTimeout: c.CallTimeout, SessionID: v.s.opts.SessionID, LookupEnv: v.s.lookupEnv, Logger: v.s.opts.Logger, Send: out.send,
 			}
 			if own, ok := c.Provider.(*mcpserver.Server); ok {
 				o.Scheduling, o.Middleware = own.Dispatch() // a bridge's pair replaces the server's

@@ -258,17 +258,23 @@ func TestNestingMarkersAreRemoved(t *testing.T) {
 	}
 }
 
-// A variable that the CLI is too old for is not ignored in silence. // D30
+// A variable that the CLI is too old for is not ignored in silence, whether it is the run's or the process's. // D30
 func TestOldCLIIsWarnedAboutOnce(t *testing.T) {
-	e, o := fake("old")
-	var log strings.Builder
-	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	o.Env["CLAUDE_CODE_MCP_STARTUP_WAIT_MS"] = "0"
-	if _, err := ask(t, e, o); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(log.String(), "CLAUDE_CODE_MCP_STARTUP_WAIT_MS has no effect"); n != 1 || !strings.Contains(log.String(), "2.1.274") {
-		t.Errorf("%d warnings:\n%s", n, log.String())
+	const name = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
+	for whose, set := range map[string]func(o *agent.Options){
+		"the run's":     func(o *agent.Options) { o.Env[name] = "0" },
+		"the process's": func(*agent.Options) { t.Setenv(name, "0") },
+	} {
+		e, o := fake("old")
+		var log strings.Builder
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		set(o)
+		if _, err := ask(t, e, o); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), name+" has no effect"); n != 1 || !strings.Contains(log.String(), "2.1.274") {
+			t.Errorf("%s: %d warnings:\n%s", whose, n, log.String())
+		}
 	}
 }
 

@@ -16,9 +16,10 @@ const (
 
 // warnOfVersion logs, once a session, what the CLI is too old for.
 func (s *session) warnOfVersion(ctx context.Context, version string) {
+	startupWait, _ := s.lookupEnv("CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
 	switch {
 	case version == "":
-	case olderThan(version, startupWaitSince) && s.opts.Env["CLAUDE_CODE_MCP_STARTUP_WAIT_MS"] != "":
+	case olderThan(version, startupWaitSince) && startupWait != "":
 		s.opts.Logger.WarnContext(ctx, "claude-code: CLAUDE_CODE_MCP_STARTUP_WAIT_MS has no effect on this CLI", "version", version, "needs", startupWaitSince)
 	case olderThan(version, oldest):
 		s.opts.Logger.WarnContext(ctx, "claude-code: this CLI is older than what the engine is tested on", "version", version, "tested", oldest)

@@ -17,6 +17,7 @@ var limitBehaviours = []behaviour{
 	{"MaxTurnsIsEnough", maxTurnsIsEnough},
 	{"MaxBudget", maxBudget},
 	{"CallLimitOfTheServer", callLimitOfTheServer},
+	{"CallLimitOfTheEnvironment", callLimitOfTheEnvironment},
 }
 
 // What the model said on the way to an error is no answer. D77 D80 D106
@@ -74,5 +75,20 @@ func callLimitOfTheServer(e *env) {
 	tr, r := e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("went on")), "x", allowed(s, "t"))
 	if got := tr.toolResult(e, "toolu_1"); !got.IsError || !strings.Contains(got.Text(), "timed out after 200ms") || r.Result != "went on" {
 		e.Errorf("result %q, then %q", got.Text(), r.Result)
+	}
+}
+
+// The run's own variables count, not only those of the process. D92 D101
+func callLimitOfTheEnvironment(e *env) {
+	for name, tt := range map[string]struct{ value, want string }{
+		"MCP_TOOL_TIMEOUT":          {"150", "timed out after 150ms"},
+		"CLAUDE_AGENT_TOOL_TIMEOUT": {"0", "timed out after 1 seconds"},
+	} {
+		o := e.toolbox(nil, hangs)
+		o.Env = map[string]string{name: tt.value}
+		tr, r := e.answered(e.script(callX("toolu_1", `{}`), modeltest.Text("went on")), "x", o)
+		if got := tr.toolResult(e, "toolu_1"); !got.IsError || !strings.Contains(got.Text(), tt.want) || r.Result != "went on" {
+			e.Errorf("with %s=%s: result %q, then %q", name, tt.value, got.Text(), r.Result)
+		}
 	}
 }

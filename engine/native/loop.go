@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -81,15 +80,7 @@ func (s *session) awaitServers() (interrupted bool, err error) {
 		})
 	}
 	if name := s.opts.PermissionPromptTool; err == nil && name != "" && s.shared != nil {
-		var pending []string // more than one where a name begins with another's
-		for _, st := range s.shared.Status() {
-			if st.Status == mcphost.StatusPending && strings.HasPrefix(name, toolname.Server(st.Name)+toolname.Separator) {
-				pending = append(pending, st.Name)
-			}
-		}
-		if len(pending) > 0 { // or it would wait for all
-			err = s.shared.Ready(ctx, pending...)
-		}
+		err = s.shared.ReadyFor(ctx, name)
 	}
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		return true, nil
