@@ -136,6 +136,9 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 
 // mayRepeat says whether a failed call may be made again.
 func mayRepeat(err error, sent bool, t *Tool) bool {
+	if unmendable(err) {
+		return false
+	}
 	if !sent && (errors.Is(err, errSessionLost) || neverSent(err)) {
 		return true // refused before it was processed
 	}

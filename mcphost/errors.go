@@ -24,9 +24,10 @@ var (
 	ErrTimeout error = timeoutError{}
 	// ErrTooLarge reports a message above the size limit.
 	ErrTooLarge = errors.New("message is above the size limit")
-	// ErrConnectionLost reports that the connection broke before the call was
-	// answered. The tool may have run.
-	ErrConnectionLost = errors.New("connection lost before the call was answered; the tool may have run")
+	// ErrConnectionLost reports that the connection broke before a request was
+	// answered, or could be made. Whether a tool may have run for all that says
+	// [CallError.Sent].
+	ErrConnectionLost = errors.New("connection lost")
 )
 
 // Phases of connecting, as [ConnectError.Phase] has them.
@@ -54,9 +55,10 @@ type ConnectError struct {
 	Exited   bool
 	ExitCode int
 	Signal   string
-	// Stderr is the end of what the process wrote there, NoiseHead the first
-	// lines on its stdout that were no messages.
+	// Stderr is the end of what the process wrote there. Noise counts the lines
+	// on its stdout that were no messages, NoiseHead has the first few.
 	Stderr    string
+	Noise     int
 	NoiseHead []string
 	// HTTPStatus and Body are of the response that was refused; 0 without one.
 	HTTPStatus int
@@ -130,6 +132,9 @@ func (e *CallError) Error() string {
 		text += fmt.Sprintf(", tool %q", e.Tool)
 	}
 	text += fmt.Sprintf(": %v", e.Err)
+	if e.Tool != "" && e.Sent && errors.Is(e.Err, ErrConnectionLost) {
+		text += "; the tool may have run"
+	}
 	if e.Stderr != "" {
 		text += "; stderr: " + lastLines(e.Stderr, 5, bodyHead)
 	}

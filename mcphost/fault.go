@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,6 +69,7 @@ func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (
 	}
 	diag := l.diagnostics()
 	e.Stderr = d.mask.hide(diag.stderr)
+	e.Noise = diag.noise
 	for _, n := range diag.noiseHead {
 		e.NoiseHead = append(e.NoiseHead, d.mask.hide(n))
 	}
@@ -109,7 +112,7 @@ func transient(err error, he *HTTPError, e *ConnectError) bool {
 	var ne net.Error
 	var dns *net.DNSError
 	switch {
-	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, errRedirect):
+	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, errRedirect) || unmendable(err):
 		return false
 	case he != nil:
 		return he.Status >= 500 || he.Status == http.StatusTooManyRequests || he.Status == http.StatusRequestTimeout
@@ -124,9 +127,12 @@ func transient(err error, he *HTTPError, e *ConnectError) bool {
 
 // hint says what a person can do about a fault, if that is known.
 func hint(e *ConnectError, he *HTTPError, err error) string {
+	var lookup *subproc.LookupError
 	switch {
-	case e.Phase == PhaseLookup:
-		return "install the program, give its full path, or set PATH in the server's env"
+	case errors.As(err, &lookup):
+		return lookupHint(lookup)
+	case e.Phase == PhaseStart && e.Transport == TransportStdio:
+		return startHint(err)
 	case errors.As(err, new(*mcpauth.StoreError)):
 		return "see to the store of credentials, such as a locked keyring or a file that others wrote; or configure an Authorization header"
 	case e.NeedsAuth:
@@ -157,6 +163,38 @@ func hint(e *ConnectError, he *HTTPError, err error) string {
 		return "mend what its standard error says, or run the program by itself to see why it ends"
 	case he != nil && he.Status >= http.StatusInternalServerError:
 		return "look at the server's own log: it failed to answer"
+	}
+	return ""
+}
+
+// lookupHint says what to do about a program that was not found, or cannot be one.
+func lookupHint(e *subproc.LookupError) string {
+	if !strings.ContainsAny(e.Command, `/\`) {
+		return "install the program, give its full path, or set PATH in the server's env"
+	}
+	info, err := os.Stat(e.Path)
+	switch {
+	case err == nil && info.IsDir():
+		return "that is a directory: give the path of the program in it"
+	case err == nil && errors.Is(e, fs.ErrPermission):
+		return notExecutable
+	case errors.Is(e, fs.ErrPermission):
+		return "let this user into the directories that the path leads through, or correct the path"
+	}
+	return "install the program there, or correct the path"
+}
+
+const notExecutable = "make the file executable (chmod +x), or give the program that runs it as command and the file among the args"
+
+// startHint says what to do about a program that is there and does not start.
+func startHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return "give the program that runs the file as command and the file among the args, or begin a script with #! and its interpreter"
+	case errors.Is(err, fs.ErrNotExist):
+		return "see whether the working directory exists, and the interpreter that a script names after #!"
+	case errors.Is(err, fs.ErrPermission):
+		return "let this user execute the file, the interpreter that a script names after #!, and enter the working directory"
 	}
 	return ""
 }

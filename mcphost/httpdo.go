@@ -3,6 +3,7 @@ package mcphost
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -248,11 +249,20 @@ func withoutURL(err error) error {
 }
 
 // neverSent reports whether an error shows that the request did not reach the
-// server.
+// server, or was refused before it was processed.
 func neverSent(err error) bool {
 	var op *net.OpError
 	var need *mcpauth.NeedsAuthError
-	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &need)
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &need) || unmendable(err)
+}
+
+// unmendable reports whether an error of a request is one that the same request
+// meets again until a person sees to its cause: a store of credentials that fails,
+// a certificate that is not accepted, no TLS where https is configured. None of
+// them is the network's, and no request is sent with them.
+func unmendable(err error) bool {
+	return errors.As(err, new(*mcpauth.StoreError)) || errors.As(err, new(*tls.CertificateVerificationError)) ||
+		errors.As(err, new(tls.RecordHeaderError)) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // baseType is a Content-Type without its parameters.

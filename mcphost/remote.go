@@ -269,7 +269,7 @@ func isCode(err error, code int64) bool {
 // of what the server answered.
 func connectionFault(err error) bool {
 	return errors.As(err, new(*HTTPError)) || errors.As(err, new(net.Error)) || errors.As(err, new(*mcpauth.NeedsAuthError)) ||
-		errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost) || errors.Is(err, ErrClosed)
+		unmendable(err) || errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost) || errors.Is(err, ErrClosed)
 }
 
 func (l *remoteLink) listOnce(ctx context.Context) toolList {

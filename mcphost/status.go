@@ -177,8 +177,7 @@ func (c *conn) diagnose(s *ServerStatus, rec *record) {
 	s.Stderr, s.Noise, s.NoiseHead = diag.stderr, diag.noise, diag.noiseHead
 	var ce *ConnectError
 	if errors.As(rec.err, &ce) && rec.link == nil && (ce.Stderr != "" || len(ce.NoiseHead) > 0) {
-		s.Stderr, s.NoiseHead = ce.Stderr, ce.NoiseHead
-		s.Noise = max(s.Noise, len(ce.NoiseHead))
+		s.Stderr, s.Noise, s.NoiseHead = ce.Stderr, ce.Noise, ce.NoiseHead
 	}
 	s.Stderr = c.dialer.mask.hide(s.Stderr)
 	s.NoiseHead = c.dialer.mask.args(s.NoiseHead)

@@ -17,6 +17,10 @@ import (
 // its exit code and the last of its stderr can be told.
 const exitWait = 250 * time.Millisecond
 
+// lastWait is how long the rest of the stdout of a child that ended is read. It has
+// an end sooner, see [subproc.Proc], if nothing holds up the reader.
+const lastWait = 3 * time.Second
+
 // A stdioCarrier is a child process and the two goroutines that move messages
 // to and from it.
 type stdioCarrier struct {
@@ -106,9 +110,7 @@ func (c *stdioCarrier) writer() {
 				err = fmt.Errorf("writing to the server: %w", plain(err))
 				w.out.unsentIf(n == 0)
 				w.done <- fmt.Errorf("%w: %w", ErrConnectionLost, err)
-				// The reader learns of the end, too, and says more about it; but
-				// a child may close its stdin and live on.
-				c.gone(err)
+				c.deaf(err)
 				return
 			}
 			w.done <- nil
@@ -136,6 +138,25 @@ func (c *stdioCarrier) reader() {
 			c.wire.noise(line.Data)
 		}
 	}
+}
+
+// deaf ends the wire of a child that does not read any more. If the child ended,
+// the reader does that when it has read what is left in the pipe, answers maybe.
+// But a child may close its stdin and live on.
+func (c *stdioCarrier) deaf(err error) {
+	t := time.NewTimer(exitWait)
+	defer t.Stop()
+	select {
+	case <-c.proc.Exited():
+		t.Reset(lastWait)
+		select {
+		case <-t.C:
+		case <-c.wire.done:
+		}
+	case <-t.C:
+	case <-c.wire.done:
+	}
+	c.wire.broken(err) // unless it is already
 }
 
 // gone ends the wire with the reason that the process gives, if it ended.

@@ -257,8 +257,8 @@ func (c *httpCarrier) postFailed(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRedirect) {
 		return err
 	}
-	if errors.As(err, new(*mcpauth.NeedsAuthError)) {
-		if c.established() {
+	if errors.As(err, new(*mcpauth.NeedsAuthError)) || errors.As(err, new(*mcpauth.StoreError)) {
+		if c.established() { // the next connection meets it, too, and the status tells
 			c.wire.loseSession()
 		}
 		return err

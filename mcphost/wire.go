@@ -575,8 +575,12 @@ func (w *wire) oversized(l jsonl.Line, limit int) {
 		w.fail(id, err)
 		return
 	}
-	if !bytes.HasPrefix(l.Head, []byte("{")) || bytes.Contains(l.Head, []byte(`"method"`)) {
-		return // noise, or no reply
+	switch {
+	case !bytes.HasPrefix(l.Head, []byte("{")) && !bytes.HasPrefix(l.Head, []byte("[")):
+		w.noise(l.Head)
+		return
+	case l.Head[0] == '[' || bytes.Contains(l.Head, []byte(`"method"`)):
+		return // no reply
 	}
 	w.failAll(err)
 }

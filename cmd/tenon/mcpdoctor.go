@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -113,8 +112,6 @@ func advice(s mcphost.ServerStatus) string {
 	switch {
 	case s.Status == mcphost.StatusNeedsAuth:
 		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
-	case ce != nil && ce.Phase == mcphost.PhaseLookup && errors.Is(s.Err, fs.ErrPermission):
-		return "make the file executable (chmod +x), or give the program that runs it as command and the file among the args"
 	case ce != nil && ce.Hint != "":
 		return ce.Hint
 	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):

@@ -34,6 +34,11 @@ func srvMain(args []string) int {
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
+	case "chatty":
+		for range 1000 {
+			fmt.Println("== this is no protocol ==")
+		}
+		return 0
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
