@@ -273,11 +273,6 @@ func TestHTTPFailures(t *testing.T) {
 		})
 	}
 	never := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() })
-	unused, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused.Close()
 	key := map[string]string{"Authorization": "Bearer sesame-sesame"}
 	tests := map[string]struct {
 		cfg    ServerConfig
@@ -294,7 +289,7 @@ func TestHTTPFailures(t *testing.T) {
 		"500":        {HTTP{URL: serve(t, reply(500, "text/plain", "stack trace")).URL}, StatusFailed, []string{"HTTP 500 Internal Server Error: stack trace"}, 500},
 		"empty":      {HTTP{URL: serve(t, reply(200, "application/json", "")).URL}, StatusFailed, []string{"not a JSON-RPC message"}, 0},
 		"json":       {HTTP{URL: serve(t, reply(200, "application/json", `{"hello":"world"}`)).URL}, StatusFailed, []string{`not a JSON-RPC message: {"hello":"world"}`}, 0},
-		"refused":    {HTTP{URL: "http://" + unused.Addr().String() + "/mcp?token=sesame-sesame"}, StatusFailed, []string{"connection refused"}, 0},
+		"refused":    {HTTP{URL: "http://127.0.0.1:1/mcp?token=sesame-sesame"}, StatusFailed, []string{"connection refused"}, 0},
 		"never":      {HTTP{URL: serve(t, never).URL, Common: Common{ConnectTimeout: 300 * time.Millisecond}}, StatusFailed, []string{"timed out after 300ms"}, 0},
 		"bad url":    {HTTP{URL: "localhost:80"}, StatusFailed, []string{"must begin with http://"}, 0},
 		"bad header": {HTTP{URL: "http://127.0.0.1:1", Headers: map[string]string{"X Y": "1"}}, StatusFailed, []string{`header "X Y"`}, 0},

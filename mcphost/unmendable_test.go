@@ -131,8 +131,8 @@ func init() {
 			fmt.Println("line", i)
 		}
 	}
-	// asking sends a request, then lines that are no messages, and ends.
-	children["asking"] = func() {
+	// pings sends a request, then lines that are no messages, and ends.
+	children["pings"] = func() {
 		fmt.Println(`{"jsonrpc":"2.0","id":"a","method":"ping"}`)
 		for i := range 1000 {
 			fmt.Println("line", i)
@@ -242,7 +242,7 @@ func TestNoiseOfADeadProcess(t *testing.T) {
 // A write that fails because the process ended does not cut off what it wrote before: answers and noise.
 func TestDeadProcessIsReadToTheEnd(t *testing.T) {
 	h := newHost(t, nil)
-	proc, err := startStdio(t.Context(), child("asking"), &h.opts, nil)
+	proc, err := startStdio(t.Context(), child("pings"), &h.opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
