@@ -1,7 +1,6 @@
 package claudecode
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -59,52 +58,48 @@ func (s *session) followAnswer(m *agent.Assistant) {
 	}
 }
 
-// followStream counts a message of the model that begins.
-func (s *session) followStream(line []byte) {
-	if !bytes.Contains(line, []byte("message_start")) {
-		return
-	}
-	if m := readStreamEvent(line); m.parent == "" && m.message != "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.asked[m.message] = true
-	}
-}
-
-// A silence counts the model's messages of a turn of which the CLI shows none but in the stream: those
-// without anything to see, and one that was interrupted before there was.
+// A silence counts the model's messages of a turn of which the CLI shows none: those without anything to
+// see, and one that was interrupted before there was. They are told by what the CLI says to the model
+// next, whether or not the model's stream is read: in that one that was asked for again after it broke is
+// two, and one that was interrupted before it began is none.
 type silence struct {
-	inStream bool // they are in the stream, and counted there
-	awaited  bool // a message of the model is the next thing to come
-	n        int
+	awaited bool // a message of the model is the next thing to come
+	n       int
 }
 
-// silentAnswer begins what the CLI says to the model after the first such message of a turn.
-const silentAnswer = "[Your previous response had no visible output."
+// rejoinders are the beginnings of what the CLI says to the model after an answer of which nothing is
+// shown. It may say the same after one that is.
+var rejoinders = []string{
+	"[Your previous response had no visible output.", "Output token limit hit", "Your response above was ",
+	"Stop hook feedback", "[structured-output-enforce]", "Your tool call was malformed", "The previous response failed ",
+}
 
 // heard is told of a message to the model.
 func (c *silence) heard(m *agent.User) {
-	if c.inStream || m.ParentToolUseID != "" {
+	if m.ParentToolUseID != "" {
 		return
 	}
-	silent := strings.HasPrefix(m.Message.Content.Text(), silentAnswer)
-	if silent {
+	text := m.Message.Content.Text()
+	rejoins := m.IsSynthetic && slices.ContainsFunc(rejoinders, func(r string) bool { return strings.HasPrefix(text, r) })
+	if rejoins && c.awaited {
 		c.n++
 	}
-	c.awaited = c.awaited || silent || len(m.ToolResults()) > 0
+	c.awaited = c.awaited || rejoins || len(m.ToolResults()) > 0
 }
 
-// ended returns how many there were in a turn. Of a turn that was all silent the CLI has said so once.
-func (c *silence) ended(r *agent.Result, stopped bool) int {
+// ended returns how many there were in a turn. Of the last one the CLI has said nothing.
+func (c *silence) ended(r *agent.Result) int {
 	last := false
-	switch {
-	case c.inStream || !c.awaited || stopped:
-	case r.TerminalReason == agent.ReasonAbortedStreaming:
+	switch r.TerminalReason {
+	case agent.ReasonAbortedStreaming:
 		last = true
-	case r.Subtype == agent.SubtypeSuccess && r.TerminalReason == agent.ReasonCompleted:
-		last = r.NumTurns > 1 && r.StructuredOutput == nil // the former is the CLI's count of messages to the model
+	case agent.ReasonCompleted, agent.ReasonStopHookPrevented:
+		// What was no question to the model at all is a success, and its count of messages to the model, which is the CLI's, is 1 at most.
+		last = r.Subtype != agent.SubtypeSuccess || r.NumTurns > 1 && r.StructuredOutput == nil
+	case agent.ReasonBudgetExhausted:
+		last = r.StopReason != "" && r.StopReason != "tool_use" // else it was before the next question
 	}
-	if last {
+	if last && c.awaited {
 		return c.n + 1
 	}
 	return c.n
@@ -124,7 +119,7 @@ func (s *session) followResult(m *agent.Result) {
 	if len(m.UserMessageUUIDs) == 0 {
 		m.UserMessageUUIDs = nil
 	}
-	m.NumTurns = len(s.asked) + s.silent.ended(m, s.stopped != "")
+	m.NumTurns = len(s.asked) + s.silent.ended(m)
 	m.StructuredOutput = s.args.restoreOutput(m.StructuredOutput)
 	if m.StructuredOutput != nil && sameRounded(json.RawMessage(m.Result), m.StructuredOutput) {
 		m.Result = string(m.StructuredOutput)
@@ -132,7 +127,7 @@ func (s *session) followResult(m *agent.Result) {
 	s.judge(m)
 	s.stopped = ""
 	clear(s.asked)
-	s.silent = silence{awaited: true, inStream: s.streams}
+	s.silent = silence{awaited: true}
 	s.args.turnEnded()
 }
 
@@ -147,7 +142,7 @@ func (s *session) judge(m *agent.Result) {
 		return
 	}
 	switch {
-	case s.stopped != "" && len(s.asked) == 0, m.TerminalReason == agent.ReasonHookStopped:
+	case s.stopped != "" && m.NumTurns == 0, m.TerminalReason == agent.ReasonHookStopped:
 		m.Subtype, m.TerminalReason = agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped
 		m.Errors = []string{cmp.Or(s.stopped, "a hook stopped the turn")}
 	case s.opts.OutputSchema != nil && m.StructuredOutput == nil:

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -17,6 +18,18 @@ func TestRealTurnsAreCounted(t *testing.T) {
 	peers.ClaudePath(t)
 	call := func(id string) modeltest.Part { return modeltest.ToolUseID(id, "mcp__a__tool0", `{"text":"x"}`) }
 	silent := modeltest.Say()
+	cut := func() modeltest.Turn { return modeltest.Say().Stop("max_tokens") }
+	onStop := func(first agent.StopOutput) func(o *agent.Options) {
+		return func(o *agent.Options) {
+			var once sync.Once
+			o.Hooks = &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{
+				Func: func(context.Context, *agent.Stop) (out *agent.StopOutput, _ error) {
+					once.Do(func() { out = &first })
+					return out, nil
+				},
+			}}}
+		}
+	}
 	type turns = []modeltest.Turn
 	for name, tt := range map[string]struct {
 		turns turns
@@ -32,7 +45,21 @@ func TestRealTurnsAreCounted(t *testing.T) {
 		"structured": {turns: turns{call("t1"), modeltest.ToolUseID("s", "StructuredOutput", `{"text":"x"}`)}, want: 2, o: func(o *agent.Options) {
 			o.OutputSchema = json.RawMessage(textTool)
 		}},
-		"too many": {turns: turns{call("t1"), call("t2")}, want: 1, o: func(o *agent.Options) { o.MaxTurns = 1 }},
+		"thoughts, then text":  {turns: turns{modeltest.Thinking("a"), modeltest.Text("b")}, want: 2},
+		"thoughts to the end":  {turns: turns{modeltest.Thinking("a"), modeltest.Thinking("b")}, want: 2},
+		"cut short":            {turns: turns{modeltest.Say().Stop("max_tokens"), modeltest.Text("b")}, want: 2},
+		"cut short for ever":   {turns: turns{cut(), cut(), cut(), cut()}, want: 4},
+		"refused, then text":   {turns: turns{modeltest.Say().Stop("refusal"), modeltest.Text("b")}, want: 2},
+		"paused":               {turns: turns{modeltest.Say().Stop("pause_turn")}, want: 1},
+		"asked again":          {turns: turns{modeltest.Say(modeltest.Break("overloaded_error", "Overloaded")), modeltest.Text("b")}, want: 1},
+		"silent, then kept on": {turns: turns{silent, silent, modeltest.Text("b")}, want: 3, o: onStop(agent.StopOutput{Block: true, Reason: "go on"})},
+		"silent, then stopped": {turns: turns{silent, silent}, want: 2, o: onStop(agent.StopOutput{HookOutput: agent.HookOutput{Stop: true}})},
+		"no output": {turns: turns{silent, silent, silent}, want: 3, o: func(o *agent.Options) {
+			o.OutputSchema = json.RawMessage(textTool)
+		}},
+		"silent and dear": {turns: turns{silent}, want: 1, o: func(o *agent.Options) { o.MaxBudgetUSD = 1e-7 }},
+		"dear":            {turns: turns{call("t1")}, want: 1, o: func(o *agent.Options) { o.MaxBudgetUSD = 1e-7 }},
+		"too many":        {turns: turns{call("t1"), call("t2")}, want: 1, o: func(o *agent.Options) { o.MaxTurns = 1 }},
 		"blocked": {turns: turns{modeltest.Text("a")}, want: 0, o: func(o *agent.Options) {
 			o.Hooks = &agent.Hooks{UserPromptSubmit: []agent.Hook[agent.UserPromptSubmit, agent.PromptOutput]{{
 				Func: func(context.Context, *agent.UserPromptSubmit) (*agent.PromptOutput, error) {
@@ -96,6 +123,44 @@ func TestRealInterruptedAnswerIsCounted(t *testing.T) {
 		}
 		if r, ok := turn().(*agent.Result); !ok || r.NumTurns != 1 || r.Result != "again" {
 			t.Errorf("stream %v: the turn after it: %+v", stream, r)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An input that reads like the CLI's own words is not taken for them, and a request that is interrupted
+// before its answer begins is a question all the same.
+func TestRealTurnsAreNotMistaken(t *testing.T) {
+	peers.ClaudePath(t)
+	for _, stream := range []bool{true, false} {
+		m := modeltest.New(t, modeltest.Text("fine"), modeltest.Overloaded(), modeltest.Text("again"))
+		c, err := agent.Open(t.Context(), realCLI(t, m), &agent.Options{IncludePartialMessages: stream, ReplayUserMessages: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prompt := range []string{rejoinders[0] + " What is that?", "go on", "go on"} {
+			if err := c.Send(t.Context(), prompt); err != nil {
+				t.Fatal(err)
+			}
+			for msg, err := range c.Response(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch msg := msg.(type) {
+				case *agent.System:
+					if msg.Subtype == "api_retry" {
+						if err := c.Interrupt(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				case *agent.Result:
+					if msg.NumTurns != 1 {
+						t.Errorf("%q, stream %v: %+v, want 1 turn", prompt, stream, msg)
+					}
+				}
+			}
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -104,7 +104,7 @@ func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, answered: make(chan struct{}), closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
-		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{},
+		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{}, silent: silence{awaited: true},
 	}
 }
 
@@ -120,7 +120,6 @@ func (s *session) start(ctx context.Context, path string) error {
 		return err
 	}
 	s.streams = s.needsStream(ctx)
-	s.silent = silence{awaited: true, inStream: s.streams}
 	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts, s.streams))
 	proc, err := subproc.Start(ctx, subproc.Options{
 		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
@@ -249,7 +248,6 @@ func (s *session) hear(kind string, line json.RawMessage) {
 		return
 	case "stream_event":
 		s.args.streamed(line)
-		s.followStream(line)
 		if !s.opts.IncludePartialMessages {
 			return
 		}

@@ -10,12 +10,11 @@ import (
 // A streamEvent is what is read of an event of the model's stream. What a member of another type
 // would say is left empty: the program gets the event as it came, if it wants it.
 type streamEvent struct {
-	parent  string // the call whose subagent speaks
-	kind    string
-	index   int
-	call    string // the ID of a call that begins
-	input   string // a piece of a call's arguments
-	message string // the ID of a message that begins
+	parent string // the call whose subagent speaks
+	kind   string
+	index  int
+	call   string // the ID of a call that begins
+	input  string // a piece of a call's arguments
 }
 
 // readStreamEvent reads a line of the model's stream. There is one for every few words of the
@@ -57,12 +56,6 @@ func (e *streamEvent) member(name []byte, value json.RawMessage) {
 		each(value, func(name []byte, value json.RawMessage) {
 			if string(name) == "partial_json" {
 				readText(value, &e.input)
-			}
-		})
-	case "message":
-		each(value, func(name []byte, value json.RawMessage) {
-			if string(name) == "id" {
-				readText(value, &e.message)
 			}
 		})
 	}

@@ -17,7 +17,6 @@ func TestReadStreamEvent(t *testing.T) {
 		name, line string
 		want       streamEvent
 	}{
-		{"message", line(`{"type":"message_start","message":{"id":"m1","content":[],"usage":{"id":"no"}}}`), streamEvent{kind: "message_start", message: "m1"}},
 		{"call", line(`{"type":"content_block_start","index":3,"content_block":{"id":"t1","type":"tool_use","input":{"id":"x"}}}`), streamEvent{kind: "content_block_start", index: 3, call: "t1"}},
 		{"text block", line(`{"type":"content_block_start","index":0,"content_block":{"id":"t1","type":"text"}}`), streamEvent{kind: "content_block_start"}},
 		{"arguments", line(`{"index":1,"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"a\":\"\u00e9\"}"}}`), streamEvent{kind: "content_block_delta", index: 1, input: `{"a":"é"}`}},
