@@ -29,6 +29,7 @@ type arguments struct {
 	written map[string][]json.RawMessage // by call: as the model, or the program, wrote them, where that differs
 	emptied map[string]bool              // by call: a verdict took all arguments away
 	results map[string]json.RawMessage   // by call: the tool's own result, where the CLI was given another
+	outputs []string                     // the calls that gave the turn's structured output, the last one counts
 }
 
 // A blockKey is the place of a content block in the stream; parent is the call whose subagent speaks.
@@ -81,6 +82,7 @@ func (a *arguments) settle(id string, got json.RawMessage) json.RawMessage {
 		text := json.RawMessage(b.text.String())
 		if !bytes.Equal(text, got) && exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
 			a.written[id] = append(a.written[id], text)
+			return text
 		}
 	}
 	return a.of(id, got)
@@ -94,7 +96,7 @@ func (a *arguments) restore(id string, got json.RawMessage) json.RawMessage {
 }
 
 func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
-	for _, text := range a.written[id] {
+	for _, text := range slices.Backward(a.written[id]) { // the program's before the model's
 		if sameRounded(text, got) {
 			return text
 		}
@@ -102,15 +104,23 @@ func (a *arguments) of(id string, got json.RawMessage) json.RawMessage {
 	return got
 }
 
+// outputTool is the tool of the CLI's by which the model gives structured output.
+const outputTool = "StructuredOutput"
+
+// gaveOutput notes that a call gives the turn's structured output.
+func (a *arguments) gaveOutput(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outputs = append(a.outputs, id)
+}
+
 // restoreOutput returns the structured output of the turn as the model wrote it.
 func (a *arguments) restoreOutput(got json.RawMessage) json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, texts := range a.written {
-		for _, text := range texts {
-			if sameRounded(text, got) {
-				return text
-			}
+	for _, id := range slices.Backward(a.outputs) {
+		if text := a.of(id, got); !bytes.Equal(text, got) {
+			return text
 		}
 	}
 	return got
@@ -151,7 +161,7 @@ func (a *arguments) empty(id string) {
 }
 
 // replaced notes the arguments that the program has given a call. Several hooks may; which of them
-// counts is the CLI's to say.
+// counts is the CLI's to say. Of those that the CLI rounds to the same, the last one counts.
 func (a *arguments) replaced(id string, by json.RawMessage) {
 	if len(by) == 0 || id == "" || smallNumbers(by) {
 		return
@@ -264,6 +274,7 @@ func (a *arguments) turnEnded() {
 	clear(a.written)
 	clear(a.emptied)
 	clear(a.results)
+	a.outputs = nil
 }
 
 // exactNumbers is JSON with its numbers digit by digit, in one form; empty for what is none.

@@ -54,6 +54,47 @@ func TestArgumentsKeepTheirDigits(t *testing.T) {
 	}
 }
 
+// What the program changed counts before what the model wrote, though the CLI rounds both to the same.
+func TestArgumentsAreTheProgramsOwn(t *testing.T) {
+	const rounded = `{"n":12345678901234567000}`
+	a := newArguments()
+	stream(a, "null", "toolu_1", `{"n":12345678901234567890}`)
+	if got := a.settle("toolu_1", json.RawMessage(rounded)); string(got) != `{"n":12345678901234567890}` {
+		t.Errorf("the model's: %s", got)
+	}
+	for _, own := range []string{`{"n":12345678901234567891}`, `{"n":12345678901234567892}`} {
+		a.replaced("toolu_1", json.RawMessage(own))
+		if got := a.call("toolu_1", json.RawMessage(rounded)); string(got) != own {
+			t.Errorf("the program gave %s, the call has %s", own, got)
+		}
+	}
+}
+
+// Structured output is what the call for it says, and not another call with the same rounded numbers.
+func TestOutputIsItsCalls(t *testing.T) {
+	const rounded = `{"n":12345678901234567000}`
+	for range 20 { // the calls have no order
+		a := newArguments()
+		for i, id := range []string{"other", "first", "output", "later"} {
+			stream(a, "null", id, fmt.Sprintf(`{"n":1234567890123456789%d}`, i))
+			a.settle(id, json.RawMessage(rounded))
+		}
+		if got := a.restoreOutput(json.RawMessage(rounded)); string(got) != rounded {
+			t.Errorf("without a call for it: %s", got)
+		}
+		a.gaveOutput("first")
+		a.gaveOutput("output")
+		a.gaveOutput("exact")
+		if got := a.restoreOutput(json.RawMessage(rounded)); string(got) != `{"n":12345678901234567892}` {
+			t.Fatalf("got %s", got)
+		}
+		a.turnEnded()
+		if got := a.restoreOutput(json.RawMessage(rounded)); string(got) != rounded {
+			t.Errorf("in the next turn: %s", got)
+		}
+	}
+}
+
 func sameDigits(got json.RawMessage, want string) bool {
 	return exactNumbers(got) == exactNumbers(json.RawMessage(want))
 }

@@ -57,7 +57,7 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 		}
 		s.args.empty(q.ToolUseID)
 	}
-	s.args.replaced(q.ToolUseID, v.UpdatedInput)
+	s.keepReplaced(q.ToolUseID, q.Input, v.UpdatedInput)
 	return newVerdict(v, q.ToolUseID), nil
 }
 

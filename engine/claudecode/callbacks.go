@@ -219,28 +219,38 @@ func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (an
 		s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "id", q.ID, "after", time.Since(started), "error", err)
 	}
 	if out != nil && out.Specific != nil {
-		s.keepReplaced(input, out.Specific.UpdatedInput)
+		s.keepReplacedIn(input, out.Specific.UpdatedInput)
 		if verdict := out.Specific.Decision; verdict != nil {
-			s.keepReplaced(input, verdict.Input)
+			s.keepReplacedIn(input, verdict.Input)
 		}
 	}
 	return out, err
 }
 
-// keepReplaced keeps the digits of the arguments that a hook gives the call that its input is about.
-func (s *session) keepReplaced(input, updated json.RawMessage) {
+// keepReplaced keeps the digits of the arguments that the program gives a call, which it was told of.
+// What it hands on that the CLI may have rounded is no more certain than before.
+func (s *session) keepReplaced(id string, told, updated json.RawMessage) {
+	if len(updated) == 0 || !s.streams && handsOn(updated, told) && !s.args.certain(id, told) {
+		return
+	}
+	s.args.replaced(id, updated)
+}
+
+// keepReplacedIn is keepReplaced for a hook, whose input is about the call.
+func (s *session) keepReplacedIn(input, updated json.RawMessage) {
 	if len(updated) == 0 {
 		return
 	}
 	var call struct {
-		ID string `json:"tool_use_id"`
+		ID    string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"tool_input"`
 	}
 	if json.Unmarshal(input, &call) == nil {
-		s.args.replaced(call.ID, updated)
+		s.keepReplaced(call.ID, call.Input, updated)
 	}
 }
 
-// keepReplacedRaw is keepReplaced for a hook that answers in the CLI's own JSON.
+// keepReplacedRaw is keepReplacedIn for a hook that answers in the CLI's own JSON.
 func (s *session) keepReplacedRaw(input, output json.RawMessage) {
 	if !bytes.Contains(output, []byte("updatedInput")) {
 		return
@@ -254,7 +264,7 @@ func (s *session) keepReplacedRaw(input, output json.RawMessage) {
 		} `json:"hookSpecificOutput"`
 	}
 	if json.Unmarshal(output, &reply) == nil {
-		s.keepReplaced(input, reply.Specific.Updated)
-		s.keepReplaced(input, reply.Specific.Decision.Updated)
+		s.keepReplacedIn(input, reply.Specific.Updated)
+		s.keepReplacedIn(input, reply.Specific.Decision.Updated)
 	}
 }

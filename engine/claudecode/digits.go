@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/url"
 	"slices"
 	"strings"
@@ -96,6 +97,9 @@ func (w *digitWalk) keeps(schema any, depth int) bool {
 	if !ok {
 		allows, isBool := schema.(bool)
 		return isBool && !allows
+	}
+	if depth > 0 && m["$id"] != nil {
+		return false // references in it are its own
 	}
 	if list, ok := m["enum"].([]any); ok {
 		return sameInFloats(list)
@@ -200,9 +204,9 @@ func (w *digitWalk) resolve(ref string) (any, bool) {
 	if path[0] != '/' {
 		return nil, false // an anchor
 	}
-	for _, step := range strings.Split(path[1:], "/") {
+	for i, step := range strings.Split(path[1:], "/") {
 		m, ok := at.(map[string]any)
-		if !ok {
+		if !ok || i > 0 && m["$id"] != nil {
 			return nil, false
 		}
 		if at, ok = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; !ok {
@@ -285,10 +289,15 @@ func (w *digitWalk) items(m map[string]any, depth int) bool {
 	return w.keeps(m["items"], depth+1)
 }
 
-// sameInFloats reports whether a value is the same after a trip through double floats.
+// sameInFloats reports whether a value is the same after a trip through double floats, and no other
+// becomes it by one.
 func sameInFloats(v any) bool {
 	raw, err := json.Marshal(v)
-	return err == nil && lossless(raw)
+	if err != nil || !lossless(raw) {
+		return false
+	}
+	_, number := unsafeInteger(raw)
+	return number == ""
 }
 
 // unsafeInteger finds in arguments that the CLI has read an integer that may have been another one
@@ -297,33 +306,69 @@ func unsafeInteger(args json.RawMessage) (path, number string) {
 	if smallNumbers(args) {
 		return "", ""
 	}
-	d := json.NewDecoder(bytes.NewReader(args))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return "", ""
-	}
-	return findUnsafe(v, "")
+	eachUnsafe(args, func(at string, n json.Number) bool {
+		path, number = at, n.String()
+		return false
+	})
+	return path, number
 }
 
-func findUnsafe(v any, at string) (path, number string) {
+// eachUnsafe calls f with the integers beyond 2^53 in JSON and their places, until it returns false.
+func eachUnsafe(raw json.RawMessage, f func(at string, n json.Number) bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) == nil {
+		walkUnsafe(v, "", f)
+	}
+}
+
+func walkUnsafe(v any, at string, f func(at string, n json.Number) bool) bool {
 	switch v := v.(type) {
 	case json.Number:
-		if f, err := v.Float64(); err == nil && (f > maxSafeInteger || f < -maxSafeInteger) {
-			return at, v.String()
+		if x, err := v.Float64(); err == nil && (x > maxSafeInteger || x < -maxSafeInteger) {
+			return f(at, v)
 		}
 	case []any:
 		for i, item := range v {
-			if path, number := findUnsafe(item, fmt.Sprintf("%s[%d]", at, i)); number != "" {
-				return path, number
+			if !walkUnsafe(item, fmt.Sprintf("%s[%d]", at, i), f) {
+				return false
 			}
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if path, number := findUnsafe(v[name], strings.TrimPrefix(at+"."+name, ".")); number != "" {
-				return path, number
+			if !walkUnsafe(v[name], strings.TrimPrefix(at+"."+name, "."), f) {
+				return false
 			}
 		}
 	}
-	return "", ""
+	return true
+}
+
+// handsOn reports whether new arguments have an integer that may have been rounded before the program
+// was told of it: callbacks hand on what they are given.
+func handsOn(by, told json.RawMessage) bool {
+	given := map[string]bool{}
+	eachUnsafe(told, func(_ string, n json.Number) bool {
+		given[exactValue(n)] = true
+		if f, err := n.Float64(); err == nil { // as it reads in a program that takes it for a float
+			given[new(big.Rat).SetFloat64(f).String()] = true
+		}
+		return true
+	})
+	found := false
+	eachUnsafe(by, func(_ string, n json.Number) bool {
+		found = given[exactValue(n)]
+		return !found
+	})
+	return found
+}
+
+// exactValue is a number in one form, whatever it is written like.
+func exactValue(n json.Number) string {
+	r, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		return n.String()
+	}
+	return r.String()
 }

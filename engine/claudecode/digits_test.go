@@ -19,6 +19,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // A schema keeps the digits if no number in what it allows is another one as a double float. In doubt it does not.
@@ -50,20 +51,22 @@ func TestKeepsDigits(t *testing.T) {
 		of(`{"type":"integer","minimum":0,"maximum":9007199254740992}`):               false, // what is rounded to it matches
 		of(`{"type":"integer","minimum":0,"maximum":1e999}`):                          false,
 		of(`{"type":"integer","minimum":"0","maximum":true}`):                         false,
-		of(`{}`):                                false,
-		of(`true`):                              false,
-		of(`false`):                             true,
-		of(`7`):                                 false,
-		of(`{"description":"untyped"}`):         false,
-		of(`{"enum":["a",1,null,{"b":[2.5]}]}`): true,
-		of(`{"enum":[9007199254740993]}`):       false,
-		of(`{"enum":"a"}`):                      false,
-		of(`{"type":"integer","enum":[1,2]}`):   true,
-		of(`{"const":1.50}`):                    false,
-		of(`{"const":"1.50"}`):                  true,
-		of(`{"type":"array","items":{"type":"string"}}`):                        true,
-		of(`{"type":"array","items":{"type":"number"}}`):                        false,
-		of(`{"type":"array"}`):                                                  false,
+		of(`{}`):                                         false,
+		of(`true`):                                       false,
+		of(`false`):                                      true,
+		of(`7`):                                          false,
+		of(`{"description":"untyped"}`):                  false,
+		of(`{"enum":["a",1,null,{"b":[2.5]}]}`):          true,
+		of(`{"enum":[9007199254740993]}`):                false,
+		of(`{"enum":"a"}`):                               false,
+		of(`{"enum":[10000000000000000]}`):               false, // so does its neighbour read
+		of(`{"const":9007199254740992}`):                 false,
+		of(`{"type":"integer","enum":[1,2]}`):            true,
+		of(`{"const":1.50}`):                             false,
+		of(`{"const":"1.50"}`):                           true,
+		of(`{"type":"array","items":{"type":"string"}}`): true,
+		of(`{"type":"array","items":{"type":"number"}}`): false,
+		of(`{"type":"array"}`):                           false,
 		of(`{"type":"array","prefixItems":[{"type":"string"}],"items":false}`):  true,
 		of(`{"type":"array","prefixItems":[{"type":"integer"}],"items":false}`): false,
 		of(`{"type":"array","prefixItems":[{"type":"string"}]}`):                false,
@@ -87,7 +90,10 @@ func TestKeepsDigits(t *testing.T) {
 		`{"type":"object","properties":{"p":{"$ref":"#/$defs/a~1b%20c"}},"$defs":{"a/b c":{"type":"object","properties":{"again":{"$ref":"#/$defs/a~1b%20c"},"n":{"type":"number"}}}}}`: false,
 		`{"type":"object","properties":{"p":{"type":"string","$ref":"#/$defs/r"},"q":{"$ref":"#/$defs/r"}},"$defs":{"r":{"required":["a"]}}}`:                                           false,
 		branching(30): true,
-		strings.Repeat(`{"type":"array","items":`, schemaDepth+1) + `{"type":"string"}` + strings.Repeat(`}`, schemaDepth+1): false,
+		`{"type":"object","properties":{"p":{"$id":"p","$ref":"#/$defs/s","$defs":{"s":{"type":"number"}}}},"$defs":{"s":{"type":"string"}}}`:   false, // its own definition
+		`{"type":"object","properties":{"p":{"$ref":"#/$defs/q/properties/r"}},"$defs":{"q":{"$id":"q","properties":{"r":{"type":"string"}}}}}`: false,
+		`{"$id":"all","type":"object","properties":{"p":{"$ref":"#/$defs/s"}},"$defs":{"s":{"type":"string"}}}`:                                 true,
+		strings.Repeat(`{"type":"array","items":`, schemaDepth+1) + `{"type":"string"}` + strings.Repeat(`}`, schemaDepth+1):                    false,
 		`no JSON`: false, ``: false, `true`: false,
 	} {
 		if got := keepsDigits(json.RawMessage(schema)); got != want {
@@ -199,6 +205,62 @@ func TestUnsafeIntegers(t *testing.T) {
 	} {
 		if path, number := unsafeInteger(json.RawMessage(args)); path != want || (number == "") != (want == "") {
 			t.Errorf("%s: %q, %q, want the place %q", args, path, number, want)
+		}
+	}
+}
+
+// A program hands on what it was told: that makes an integer that the CLI may have rounded no more certain.
+// What it puts there itself is.
+func TestHandedOnIntegersStayUncertain(t *testing.T) {
+	const told = `{"id":12345678901234567000,"note":"a"}`
+	for given, certain := range map[string]bool{
+		told:                                     false,
+		`{"note":"b","id":12345678901234567000}`: false,
+		`{"id":12345678901234567168}`:            false, // what a float64 is in full
+		`{"id":1.2345678901234567e+19}`:          false,
+		`{"list":[12345678901234567000]}`:        false,
+		`{"id":12345678901234567890}`:            true,
+		`{"id":98765432109876543210}`:            true,
+	} {
+		answers := map[string]func(s *session) (any, error){
+			"a verdict": func(s *session) (any, error) {
+				s.opts.CanUseTool = func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) {
+					return &permission.PromptResult{Behavior: permission.Allow, UpdatedInput: json.RawMessage(given)}, nil
+				}
+				return s.canUseTool(t.Context(), json.RawMessage(`{"tool_name":"t","tool_use_id":"call","input":`+told+`}`))
+			},
+			"a hook": func(s *session) (any, error) {
+				s.hooks = map[string]hookFunc{"h": func(context.Context, json.RawMessage) (*hookReply, error) {
+					return &hookReply{Specific: &hookSpecifics{UpdatedInput: json.RawMessage(given)}}, nil
+				}}
+				return s.hookCallback(t.Context(), json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
+			},
+			"a raw hook": func(s *session) (any, error) {
+				s.rawHooks = map[string]rawHookFunc{"h": func(context.Context, json.RawMessage) (json.RawMessage, error) {
+					return json.RawMessage(`{"hookSpecificOutput":{"updatedInput":` + given + `}}`), nil
+				}}
+				return s.hookCallback(t.Context(), json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
+			},
+		}
+		for by, answer := range answers {
+			s := sessionOf(t, &agent.Options{})
+			if _, err := answer(s); err != nil {
+				t.Error(err)
+			}
+			var rounded any
+			if err := json.Unmarshal([]byte(given), &rounded); err != nil {
+				t.Fatal(err)
+			}
+			cli, err := json.Marshal(rounded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := s.args.call("call", cli)
+			g := &guest{s: s, name: "a"}
+			refused := g.refuseRounded(t.Context(), mcpserver.Call{Name: "t", Arguments: args, Meta: map[string]any{toolUseIDKey: "call"}}) != nil
+			if refused == certain {
+				t.Errorf("%s gives %s, the call has %s: refused %v", by, given, args, refused)
+			}
 		}
 	}
 }

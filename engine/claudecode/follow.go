@@ -54,6 +54,9 @@ func (s *session) followAnswer(m *agent.Assistant) {
 		s.silent.awaited = false
 	}
 	for _, u := range m.ToolUses() {
+		if u.Name == outputTool && m.ParentToolUseID == "" {
+			s.args.gaveOutput(u.ID)
+		}
 		u.Input = s.args.settle(u.ID, u.Input)
 	}
 }
