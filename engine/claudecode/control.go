@@ -154,8 +154,17 @@ func (c *channel) request(ctx context.Context, subtype string, fields, result an
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
 		// No reply is owed to this.
-		_ = c.post(c.ctx, &envelope{Type: "control_cancel_request", RequestID: id}) //nolint:contextcheck // the caller's has ended
+		c.tell(&envelope{Type: "control_cancel_request", RequestID: id}) //nolint:contextcheck // the caller's has ended
 		return context.Cause(ctx)
+	}
+}
+
+// tell sends a value that nobody waits for: a CLI that does not read must not hold up who gives up on it.
+func (c *channel) tell(v any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.wg.Go(func() { _ = c.post(c.ctx, v) }) // the CLI is gone: nobody to tell
 	}
 }
 

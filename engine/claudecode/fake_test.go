@@ -176,6 +176,11 @@ func (f *fakeCLI) handshake(server string) {
 
 // turn answers with what it was told at the start and what the tools said.
 func (f *fakeCLI) turn(uuid string) {
+	if f.mode == "closes-stdin" {
+		os.Stdin.Close()
+		fmt.Println(`{"type":"system","subtype":"closed"}`)
+		select {}
+	}
 	if f.mode == "dies-in-turn" {
 		f.die("out of memory", 9)
 	}

@@ -65,8 +65,9 @@ func (o *outgoing) takeRest() []byte {
 	return rest
 }
 
-// write writes until the CLI is gone, or closing is closed: then what was begun is still written.
-func (o *outgoing) write(ctx context.Context, stdin io.Writer, closing <-chan struct{}) {
+// write writes until the CLI is gone, or closing is closed: then what was begun is still written. Its
+// error is that of the pipe.
+func (o *outgoing) write(ctx context.Context, stdin io.Writer, closing <-chan struct{}) error {
 	for {
 		var line []byte
 		last := false
@@ -76,19 +77,19 @@ func (o *outgoing) write(ctx context.Context, stdin io.Writer, closing <-chan st
 		case <-closing:
 			last = true
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		for _, part := range [][]byte{o.takeRest(), line} {
 			if part == nil {
 				continue
 			}
 			if _, err := stdin.Write(part); err != nil {
-				return // the reader sees the CLI's end and says why
+				return err
 			}
 			o.written(1)
 		}
 		if last {
-			return
+			return nil
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,11 @@ func TestLinesStayWhole(t *testing.T) {
 		c := newChannel(t.Context())
 		c.out.try = pipe.try
 		closing := make(chan struct{})
-		c.wg.Go(func() { c.out.write(c.ctx, pipe, closing) })
+		c.wg.Go(func() {
+			if err := c.out.write(c.ctx, pipe, closing); err != nil {
+				t.Error(err)
+			}
+		})
 		const senders, each = 8, 50
 		var all sync.WaitGroup
 		for sender := range senders {
@@ -114,6 +119,36 @@ func TestLineIsTakenBack(t *testing.T) {
 	c.cancel(io.EOF)
 	if err := c.send(t.Context(), []byte("three\n")); !errors.Is(err, io.EOF) || c.out.owed != 0 {
 		t.Errorf("after the end: %v, %d lines are owed", err, c.out.owed)
+	}
+	c.end(io.EOF)
+}
+
+// Who gives up on a request gets away from a CLI that reads nothing.
+func TestGivingUpDoesNotWait(t *testing.T) {
+	c := newChannel(t.Context())
+	full := false
+	c.out.try = func(p []byte) int {
+		if full {
+			return 0
+		}
+		full = true
+		return len(p)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.request(ctx, "interrupt", nil, nil) }()
+	for { // until it waits for the answer
+		c.out.mu.Lock()
+		sent := full
+		c.out.mu.Unlock()
+		if sent {
+			break
+		}
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
 	}
 	c.end(io.EOF)
 }

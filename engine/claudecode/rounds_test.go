@@ -52,6 +52,7 @@ type wild struct {
 	out     *bufio.Writer
 	dies    int // the point at which it dies; points for never
 	deaf    int // the point from which on it reads nothing more
+	shut    int // the point at which it closes its input
 	kept    []string
 	servers []string
 	hooks   []string
@@ -63,12 +64,17 @@ func wildMain() {
 	if err != nil {
 		os.Exit(2)
 	}
-	w := &wild{Rand: rand.New(rand.NewPCG(seed, 7)), in: bufio.NewReader(os.Stdin), out: bufio.NewWriter(os.Stdout), dies: points, deaf: points}
-	switch w.IntN(4) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	w := &wild{Rand: random, in: bufio.NewReader(&reluctant{random, random.IntN(3), -1}), out: bufio.NewWriter(os.Stdout), dies: points, deaf: points, shut: points}
+	switch w.IntN(6) {
 	case 0:
 		w.dies = w.IntN(points)
 	case 1:
 		w.deaf = w.IntN(points)
+	case 2:
+		w.shut = w.IntN(points)
+	case 3:
+		w.in.Reset(&reluctant{random, random.IntN(3), random.IntN(1 << 18)})
 	}
 	stubborn := w.IntN(6) == 0
 	if stubborn {
@@ -92,6 +98,30 @@ func wildMain() {
 	os.Exit(0)
 }
 
+// reluctant reads stdin a byte at a time, in small pieces, or as it comes, and may die in the middle of a line.
+type reluctant struct {
+	*rand.Rand
+	pace int
+	left int // bytes until it dies; negative for never
+}
+
+func (r *reluctant) Read(p []byte) (int, error) {
+	switch r.pace {
+	case 0:
+		p = p[:1]
+	case 1:
+		p = p[:r.IntN(len(p))+1]
+	}
+	n, err := os.Stdin.Read(p)
+	if r.left >= 0 {
+		if r.left -= n; r.left < 0 {
+			fmt.Fprintln(os.Stderr, "dying in the middle of a line")
+			os.Exit(4)
+		}
+	}
+	return n, err
+}
+
 // at is called at a point of the protocol.
 func (w *wild) at(point int) {
 	if w.IntN(5) == 0 {
@@ -109,6 +139,9 @@ func (w *wild) at(point int) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		os.Exit(w.IntN(3))
+	}
+	if w.shut == point {
+		os.Stdin.Close()
 	}
 	if w.deaf == point {
 		w.flush()
@@ -251,7 +284,7 @@ func (w *wild) turn(uuid string) {
 	w.at(afterInit)
 	for i := range w.IntN(4) {
 		w.ask("can_use_tool", object{"tool_name": "mcp__mine__echo", "tool_use_id": fmt.Sprint("t", i), "input": object{}, "mcp_server": object{"name": "mine"}})
-		w.ask("mcp_message", object{"server_name": "mine", "message": object{"jsonrpc": "2.0", "id": i + 1, "method": "tools/call", "params": object{"name": "echo", "arguments": object{"text": "x"}}}})
+		w.ask("mcp_message", object{"server_name": "mine", "message": object{"jsonrpc": "2.0", "id": i + 1, "method": "tools/call", "params": object{"name": "echo", "arguments": object{"text": strings.Repeat("x", w.IntN(4)/3*w.IntN(1<<19)+1)}}}})
 		for _, hook := range w.hooks {
 			w.ask("hook_callback", object{"callback_id": hook, "input": object{"tool_name": "mcp__mine__echo"}})
 		}
@@ -358,7 +391,7 @@ func explained(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err == nil, errors.Is(err, errDeaf), errors.Is(err, io.EOF), errors.Is(err, agent.ErrClosed), errors.Is(err, agent.ErrNoResult):
+	case err == nil, errors.Is(err, errDeaf), errors.Is(err, io.EOF), errors.Is(err, agent.ErrClosed), errors.Is(err, agent.ErrNoResult), errors.Is(err, syscall.EPIPE):
 		return nil
 	case errors.As(err, &pe) && !strings.Contains(pe.Stderr, "malformed input"), errors.As(err, &ce), errors.As(err, &form):
 		return nil
@@ -372,7 +405,7 @@ func wildTurns(ctx context.Context, c *agent.Client, r *rand.Rand) (kind string,
 	defer wg.Wait()
 	inputs := r.IntN(3) + 1
 	for range inputs {
-		if err := c.Send(ctx, "hi"); err != nil {
+		if err := c.Send(ctx, "hi"+strings.Repeat("!", r.IntN(4)/3*r.IntN(1<<19))); err != nil {
 			return "not sent", err
 		}
 	}

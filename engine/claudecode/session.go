@@ -130,10 +130,7 @@ func (s *session) start(ctx context.Context, path string) error {
 	}
 	s.proc = proc
 	s.ch.out.try = proc.TryWrite
-	s.ch.wg.Go(func() {
-		defer proc.Stdin.Close()
-		s.ch.out.write(s.ch.ctx, proc.Stdin, s.closing)
-	})
+	s.ch.wg.Go(s.write)
 	s.readers.Go(func() { //nolint:contextcheck // requests of the CLI live as long as it does, not as long as Open
 		s.ch.read(proc.Reader(), s.noise)
 		s.gone()
@@ -234,6 +231,22 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 		return s.dialog(ctx, request)
 	}
 	return nil, fmt.Errorf("%w: %.60q", errUnknownRequest, subtype)
+}
+
+// write is the goroutine that writes what is not written at once.
+func (s *session) write() {
+	defer s.proc.Stdin.Close()
+	err := s.ch.out.write(s.ch.ctx, s.proc.Stdin, s.closing)
+	if err == nil {
+		return
+	}
+	late := time.NewTimer(s.engine.grace)
+	defer late.Stop()
+	select {
+	case <-s.ch.ctx.Done(): // the reader saw the CLI's end, and says why
+	case <-late.C:
+		s.ch.cancel(fmt.Errorf("claude-code: the CLI %s takes no more input: %w", s.path, err))
+	}
 }
 
 func (s *session) noise(line []byte) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -286,5 +287,31 @@ func TestOlderThan(t *testing.T) {
 		if got := olderThan(tt.a, tt.b); got != tt.want {
 			t.Errorf("olderThan(%q, %q) = %t", tt.a, tt.b, got)
 		}
+	}
+}
+
+// A CLI that lives on without reading holds up nobody who has something to tell it.
+func TestRequestsEndWhenTheCLITakesNoInput(t *testing.T) {
+	e, o := fake("closes-stdin")
+	e.grace = 50 * time.Millisecond
+	c, err := agent.Open(t.Context(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Send(t.Context(), "hi"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.Messages(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break // it has closed its input
+	}
+	if err := c.Interrupt(t.Context()); err == nil || !strings.Contains(err.Error(), "takes no more input") {
+		t.Errorf("an interrupt: %v", err)
+	}
+	if err := c.Send(t.Context(), "more"); err == nil || !strings.Contains(err.Error(), "takes no more input") {
+		t.Errorf("more input: %v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // directReader reads a pipe of ours by system calls of which the Go scheduler is not told. It need not
@@ -19,10 +21,25 @@ type directReader struct {
 // direct returns a reader of a pipe, whose deadlines and closing stay the file's.
 func direct(f *os.File) io.Reader {
 	c, err := f.SyscallConn()
-	if err != nil {
-		return f // it says why
+	if err != nil || !neverBlocks(f) {
+		return f // it says why, if anything is wrong
 	}
 	return directReader{f, c}
+}
+
+// neverBlocks reports whether system calls on a pipe never wait. They do where the runtime could not
+// have it polled; then the scheduler must be told, or all wait.
+func neverBlocks(f *os.File) bool {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	never := false
+	err = c.Control(func(fd uintptr) {
+		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		never = err == nil && flags&unix.O_NONBLOCK != 0
+	})
+	return err == nil && never
 }
 
 // Read reads what there is, and waits until there is something.
@@ -51,7 +68,7 @@ func (r directReader) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// tryWrite writes to a pipe of ours what fits in now.
+// tryWrite writes to a pipe of ours, of which [neverBlocks] is true, what fits in now.
 func tryWrite(f *os.File, p []byte) int {
 	c, err := f.SyscallConn()
 	if err != nil || len(p) == 0 {
