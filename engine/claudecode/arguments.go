@@ -3,6 +3,7 @@ package claudecode
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type arguments struct {
 	written map[string][]json.RawMessage // by call: as the model, or the program, wrote them, where that differs
 	emptied map[string]bool              // by call: a verdict took all arguments away
 	results map[string]json.RawMessage   // by call: the tool's own result, where the CLI was given another
+	read    map[string]bool              // calls that were in the stream: those of subagents are not
+	open    map[string]bool              // calls of subagents that have no result yet: they may outlive the turn
 	outputs []string                     // the calls that gave the turn's structured output, the last one counts
 }
 
@@ -44,7 +47,10 @@ type streamedBlock struct {
 }
 
 func newArguments() *arguments {
-	return &arguments{blocks: map[blockKey]*streamedBlock{}, written: map[string][]json.RawMessage{}, emptied: map[string]bool{}, results: map[string]json.RawMessage{}}
+	return &arguments{
+		blocks: map[blockKey]*streamedBlock{}, written: map[string][]json.RawMessage{}, emptied: map[string]bool{},
+		results: map[string]json.RawMessage{}, read: map[string]bool{}, open: map[string]bool{},
+	}
 }
 
 // streamed takes an event of the model's stream.
@@ -79,6 +85,7 @@ func (a *arguments) settle(id string, got json.RawMessage) json.RawMessage {
 			continue
 		}
 		delete(a.blocks, key)
+		a.read[id] = true
 		text := json.RawMessage(b.text.String())
 		if !bytes.Equal(text, got) && exactNumbers(text) != exactNumbers(got) && sameRounded(text, got) {
 			a.written[id] = append(a.written[id], text)
@@ -175,6 +182,9 @@ func (a *arguments) replaced(id string, by json.RawMessage) {
 func (a *arguments) certain(id string, args json.RawMessage) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.read[id] {
+		return true
+	}
 	for _, text := range a.written[id] {
 		if exactNumbers(text) == exactNumbers(args) {
 			return true
@@ -266,15 +276,35 @@ func (a *arguments) inCall(m map[string]json.RawMessage) bool {
 	return changed
 }
 
-// turnEnded forgets the calls of the turn.
+// opened notes a call of a subagent.
+func (a *arguments) opened(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open[id] = true
+}
+
+// done notes that a call has its result.
+func (a *arguments) done(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, id)
+}
+
+// turnEnded forgets the calls of the turn, but those that go on in the background.
 func (a *arguments) turnEnded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	clear(a.blocks)
-	clear(a.written)
-	clear(a.emptied)
-	clear(a.results)
+	maps.DeleteFunc(a.blocks, func(key blockKey, _ *streamedBlock) bool { return key.parent == "" })
+	forget(a.read, a.open)
+	forget(a.written, a.open)
+	forget(a.emptied, a.open)
+	forget(a.results, a.open)
 	a.outputs = nil
+}
+
+// forget deletes what belongs to calls that are over.
+func forget[V any](calls map[string]V, open map[string]bool) {
+	maps.DeleteFunc(calls, func(id string, _ V) bool { return !open[id] })
 }
 
 // exactNumbers is JSON with its numbers digit by digit, in one form; empty for what is none.

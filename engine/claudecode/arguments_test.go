@@ -54,6 +54,28 @@ func TestArgumentsKeepTheirDigits(t *testing.T) {
 	}
 }
 
+// Calls of subagents are kept until they have a result, since those go on in the background.
+func TestArgumentsOutliveTheTurn(t *testing.T) {
+	const written, rounded = `{"n":12345678901234567890}`, `{"n":12345678901234567000}`
+	a := newArguments()
+	stream(a, `"toolu_9"`, "toolu_1", written)
+	stream(a, `"toolu_8"`, "toolu_2", written)
+	a.opened("toolu_1")
+	a.settle("toolu_1", json.RawMessage(rounded))
+	a.turnEnded()
+	if got := a.call("toolu_1", json.RawMessage(rounded)); string(got) != written {
+		t.Errorf("a call in the background: %s", got)
+	}
+	if got := a.settle("toolu_2", json.RawMessage(rounded)); string(got) != written {
+		t.Errorf("a call that was half in the stream: %s", got)
+	}
+	a.done("toolu_1")
+	a.turnEnded()
+	if len(a.written)+len(a.open)+len(a.blocks) > 0 {
+		t.Errorf("left behind: %v, %v, %v", a.written, a.open, a.blocks)
+	}
+}
+
 // What the program changed counts before what the model wrote, though the CLI rounds both to the same.
 func TestArgumentsAreTheProgramsOwn(t *testing.T) {
 	const rounded = `{"n":12345678901234567000}`

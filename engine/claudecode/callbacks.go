@@ -230,7 +230,7 @@ func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (an
 // keepReplaced keeps the digits of the arguments that the program gives a call, which it was told of.
 // What it hands on that the CLI may have rounded is no more certain than before.
 func (s *session) keepReplaced(id string, told, updated json.RawMessage) {
-	if len(updated) == 0 || !s.streams && handsOn(updated, told) && !s.args.certain(id, told) {
+	if len(updated) == 0 || handsOn(updated, told) && !s.args.certain(id, told) {
 		return
 	}
 	s.args.replaced(id, updated)

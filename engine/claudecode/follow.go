@@ -27,6 +27,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 			if raw, ok := s.args.result(r.ToolUseID); ok {
 				m.ToolUseResult = raw
 			}
+			s.args.done(r.ToolUseID)
 		}
 	case *agent.Result:
 		s.followResult(m)
@@ -54,7 +55,10 @@ func (s *session) followAnswer(m *agent.Assistant) {
 		s.silent.awaited = false
 	}
 	for _, u := range m.ToolUses() {
-		if u.Name == outputTool && m.ParentToolUseID == "" {
+		switch {
+		case m.ParentToolUseID != "":
+			s.args.opened(u.ID)
+		case u.Name == outputTool:
 			s.args.gaveOutput(u.ID)
 		}
 		u.Input = s.args.settle(u.ID, u.Input)

@@ -202,17 +202,15 @@ func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpser
 
 // refuseRounded refuses a call whose arguments hold an integer that the CLI may have rounded: the
 // wrong record is worse than none. That comes up where no tool that the CLI was started with takes
-// such integers, or the model's own text would be at hand.
+// such integers, or the model's own text would be at hand, and in calls of subagents, whose stream the
+// CLI does not repeat.
 func (g *guest) refuseRounded(ctx context.Context, c mcpserver.Call) *mcpserver.Result {
-	if g.s.streams {
-		return nil
-	}
 	path, number := unsafeInteger(c.Arguments)
 	if id, _ := c.Meta[toolUseIDKey].(string); number == "" || g.s.args.certain(id, c.Arguments) {
 		return nil
 	}
 	g.s.opts.Logger.WarnContext(ctx, "claude-code: a call was refused, since the CLI may have rounded an integer in its arguments; "+
-		"with Options.IncludePartialMessages, or if a tool that is there from the start takes such integers, they arrive as the model writes them",
+		"with Options.IncludePartialMessages, or if a tool that is there from the start takes such integers, they arrive as the model writes them, save from subagents",
 		"server", g.name, "tool", g.own(c.Name), "argument", path, "number", number)
 	return mcpserver.Errorf("The argument %s is %s, which may have lost digits on its way here: integers beyond %d are rounded. "+
 		"The tool was not called. Give it as a string if the tool takes one.", path, number, maxSafeInteger)

@@ -1,6 +1,8 @@
 package claudecode
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // reviewerPrompt tells the requests of the subagent from those of the main conversation.
@@ -184,5 +187,53 @@ func TestRealBackground(t *testing.T) {
 			}
 			h.check(t, kind.agents)
 		})
+	}
+}
+
+// The CLI does not repeat the stream of subagents: their calls with an integer that it may have rounded
+// are refused, and made with what the program gives in its place, also once the turn has ended.
+func TestRealIntegersOfSubagents(t *testing.T) {
+	peers.ClaudePath(t)
+	for given, want := range map[string]string{"": "may have lost digits", `{"id":12345678901234567890}`: `got {"id":12345678901234567890}`} {
+		m := reviewing(t,
+			[]modeltest.Turn{callReviewer("toolu_1", true), modeltest.Text("it is under way"), modeltest.Text("heard of it")},
+			[]modeltest.Turn{modeltest.ToolUseID("toolu_sub", "mcp__mine__tool0", `{"id":12345678901234567890}`), modeltest.Text("reviewed")})
+		e, _ := realWith(t, m, &Options{BuiltinTools: []string{"Agent"}, Agents: reviewer()})
+		first := make(chan struct{})
+		o := &agent.Options{
+			MCPServers: map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(taking(t, numberTool))}, AllowedTools: []string{"Agent"},
+			CanUseTool: func(ctx context.Context, r *agent.ToolRequest) (*permission.PromptResult, error) {
+				select {
+				case <-first:
+				case <-ctx.Done():
+				}
+				v := agent.Allow()
+				if v.UpdatedInput = r.Input; given != "" {
+					v.UpdatedInput = json.RawMessage(given)
+				}
+				return v, nil
+			},
+		}
+		results, got := 0, ""
+		for msg, err := range agent.Query(t.Context(), e, "go", o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch msg := msg.(type) {
+			case *agent.Result:
+				if results++; results == 1 {
+					close(first)
+				}
+			case *agent.User:
+				for _, r := range msg.ToolResults() {
+					if r.ToolUseID == "toolu_sub" {
+						got = r.Text()
+					}
+				}
+			}
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("the program gives %q, the call: %s, want %s", given, got, want)
+		}
 	}
 }
