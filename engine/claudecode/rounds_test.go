@@ -91,6 +91,9 @@ func wildMain() {
 	w.flush()
 	switch {
 	case stubborn || w.IntN(6) == 0:
+		if w.shut < points {
+			fmt.Fprintln(os.Stderr, "deaf") // by its own doing: nobody has told it that it may go
+		}
 		select {} // never closes its output by itself
 	case w.IntN(4) == 0:
 		os.Exit(w.IntN(3))
