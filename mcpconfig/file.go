@@ -74,7 +74,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	for {
 		held, err := lock.TryLock()
 		if held || err != nil {
-			return func() { _ = lock.Close() }, nil //nolint:nilerr // no lock: see above
+			return func() { _ = lock.Close() }, nil // no lock: see above
 		}
 		select {
 		case <-retry.C:

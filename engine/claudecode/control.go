@@ -154,7 +154,7 @@ func (c *channel) request(ctx context.Context, subtype string, fields, result an
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
 		// No reply is owed to this.
-		c.tell(&envelope{Type: "control_cancel_request", RequestID: id}) //nolint:contextcheck // the caller's has ended
+		c.tell(&envelope{Type: "control_cancel_request", RequestID: id})
 		return context.Cause(ctx)
 	}
 }
