@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,10 +178,13 @@ func TestStreamIsReadForDigits(t *testing.T) {
 // A server is asked once for both: whether its tools need the stream, and its manifest.
 func TestServersAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		lists := map[string]int{}
 		counted := func(name string, d time.Duration) mcpserver.Provider {
 			return &lister{Server: echo(t), list: func(ctx context.Context, call int) ([]*mcp.Tool, error) {
+				mu.Lock()
 				lists[name] = call
+				mu.Unlock()
 				return slow(t, d).list(ctx, call)
 			}}
 		}
