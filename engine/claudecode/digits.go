@@ -14,8 +14,8 @@ import (
 )
 
 // The CLI reads the model's arguments into JavaScript values, see [arguments]. Where a tool's schema
-// leaves room for nothing that loses by that, the model's stream need not be read, which has nine
-// lines in ten of what the CLI says.
+// leaves room for nothing that loses by that, the model's stream need not be read, which is three
+// lines in four of what the CLI says.
 
 const (
 	// maxSafeInteger is the greatest integer that a double float tells from its neighbours.
