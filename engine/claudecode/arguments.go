@@ -185,12 +185,8 @@ func (a *arguments) certain(id string, args json.RawMessage) bool {
 	if a.read[id] {
 		return true
 	}
-	for _, text := range a.written[id] {
-		if exactNumbers(text) == exactNumbers(args) {
-			return true
-		}
-	}
-	return false
+	exact := exactNumbers(args)
+	return slices.ContainsFunc(a.written[id], func(text json.RawMessage) bool { return exactNumbers(text) == exact })
 }
 
 // call returns the arguments that a call is made with. It is made once.

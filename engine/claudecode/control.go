@@ -109,10 +109,10 @@ func (c *channel) send(ctx context.Context, line []byte) error {
 	case c.out.lines <- line:
 		return nil
 	case <-c.ctx.Done():
-		c.out.written(1)
+		c.out.settled()
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
 	case <-ctx.Done():
-		c.out.written(1)
+		c.out.settled()
 		return context.Cause(ctx)
 	}
 }

@@ -25,7 +25,7 @@ func newOutgoing() outgoing {
 }
 
 // now writes a line at once, its rest by the writer. It reports false if that cannot be: then the line
-// is owed, and the caller hands it to the writer or takes it back by [outgoing.written].
+// is owed, and the caller hands it to the writer or takes it back by [outgoing.settled].
 func (o *outgoing) now(line []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,11 +49,11 @@ func (o *outgoing) now(line []byte) bool {
 	return true
 }
 
-// written notes that lines are no longer owed.
-func (o *outgoing) written(n int) {
+// settled notes that a line is no longer owed: it is written, or was taken back.
+func (o *outgoing) settled() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed -= n
+	o.owed--
 }
 
 // takeRest returns the rest of a line that must be written before any other.
@@ -86,7 +86,7 @@ func (o *outgoing) write(ctx context.Context, stdin io.Writer, closing <-chan st
 			if _, err := stdin.Write(part); err != nil {
 				return err
 			}
-			o.written(1)
+			o.settled()
 		}
 		if last {
 			return nil

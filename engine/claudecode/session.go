@@ -67,7 +67,6 @@ type session struct {
 	rawHooks map[string]rawHookFunc
 	welcome  Initialization // constant once the session has started
 	args     *arguments
-	streams  bool // the CLI repeats the model's stream; constant once the session has started
 
 	answered  chan struct{} // closed by the first result
 	closing   chan struct{} // closed by the last input: stdin is let go of
@@ -119,8 +118,7 @@ func (s *session) start(ctx context.Context, path string) error {
 	if s.servers.configs, err = s.servers.byHost(ctx, s.opts.MCPServers); err != nil {
 		return err
 	}
-	s.streams = s.needsStream(ctx)
-	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts, s.streams))
+	command, words := s.engine.opts.command(path, args(&s.engine.opts, s.opts, s.needsStream(ctx)))
 	proc, err := subproc.Start(ctx, subproc.Options{
 		Command: command, Args: words, Env: childEnv(&s.engine.opts, s.opts), Dir: s.opts.Dir,
 		Grace: s.engine.grace, OnStderr: s.engine.opts.Stderr,
