@@ -63,10 +63,13 @@ func load(fsys fs.FS) (*tree, error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if skipped(d.Name()) {
+		if skipped(d.Name()) {
+			if d.IsDir() {
 				return fs.SkipDir
 			}
+			return nil // .git is a file in a linked checkout
+		}
+		if d.IsDir() {
 			return nil
 		}
 		if !d.Type().IsRegular() || binary(name) {
@@ -114,7 +117,7 @@ func (tr *tree) parse(byDir map[string]*pkg, name string, data []byte) error {
 	return nil
 }
 
-// skipped tells whether a folder holds nothing that is tracked.
+// skipped reports whether a folder, or a file in its place, holds nothing that is tracked.
 func skipped(name string) bool {
 	return slices.Contains([]string{".git", ".cache", "bin", "node_modules"}, name)
 }

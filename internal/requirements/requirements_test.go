@@ -1,37 +1,21 @@
-// Package requirements holds docs/requirements.md against the tests: which row
-// is named by which test, and which row by none.
+// Package requirements holds docs/requirements.md and docs/faults.md against
+// the tests: each row and each fault must be named by a test.
 //
-// It is tests only. `make requirements` prints the report. The rows of an issue
-// that is done are mandatory: a test fails for each one that nothing names.
+// It is tests only. `make requirements` prints the report.
 package requirements
 
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// rowCount is how many rows docs/requirements.md has; its ids are stable.
-const rowCount = 249
-
-// enforced are the issues whose rows must be named by a test. The line is all
-// there is to change when an issue is done.
-var enforced = []int{3, 4, 5, 6, 7}
-
-// mandatory are the rows that each issue has to prove. What only the Claude
-// Code engine can show, and the docs rows about it, belong to its issue.
-var mandatory = []struct {
-	issue int
-	rows  string
-}{
-	{3, "B03-B30 R01-R65 T01-T46"},
-	{4, "D01 D02 D04-D22 D24-D29 D31-D36 D50-D56 D58-D65 D67-D69 D71-D76 D81-D85 D91-D93 D99-D101 D104 D107 D108"},
-	{5, "D03 D37-D49 D57 D70 D86-D90 D94-D98 D102 D105"},
-	{6, "D07 D08 D20-D22 D43 D44 D70 D72 D77-D80 D101-D103 D105 D106"},
-	{7, "B01 B02 D23 D30 D66"},
-}
+// How many rows docs/requirements.md has, and docs/faults.md. Their ids are stable.
+const (
+	rowCount   = 253
+	faultCount = 128
+)
 
 // docsRows are proved by a paragraph of the docs that has all of these words.
 var docsRows = map[string][]string{
@@ -39,40 +23,30 @@ var docsRows = map[string][]string{
 	"D66": {"2.1.307", "keychain", "needs-auth"},
 }
 
-func TestEveryRowIsUnique(t *testing.T) {
-	rows := readRows(t)
-	if len(rows) != rowCount {
-		t.Errorf("docs/requirements.md has %d rows, want %d", len(rows), rowCount)
-	}
-	seen := map[string]bool{}
-	for _, r := range rows {
-		if seen[r.id] {
-			t.Errorf("docs/requirements.md has %s twice", r.id)
-		}
-		seen[r.id] = true
-		if r.text == "" {
-			t.Errorf("%s says nothing", r.id)
-		}
-	}
-}
+// unproved are the rows and faults that no test has to name yet.
+const unproved = "D109-D112 A1-A8 B1-B23 C1-C8 D1-D15 E1-E13 F1-F22 G1-G13 H1-H14 I1-I12"
 
-// Every row belongs to an issue, so that none is forgotten when all are done.
-func TestEveryRowHasAnIssue(t *testing.T) {
-	owned := map[string]bool{}
-	known := byID(readRows(t))
-	for _, m := range mandatory {
-		for _, id := range expand(t, m.rows) {
-			owned[id] = true
-			if known[id] == nil {
-				t.Errorf("issue %d has row %s, which docs/requirements.md has not", m.issue, id)
+func TestEveryRowIsUnique(t *testing.T) {
+	for _, list := range []struct {
+		file string
+		rows []row
+		want int
+	}{{"docs/requirements.md", readRows(t), rowCount}, {"docs/faults.md", readFaults(t), faultCount}} {
+		if len(list.rows) != list.want {
+			t.Errorf("%s has %d rows, want %d", list.file, len(list.rows), list.want)
+		}
+		seen := map[string]bool{}
+		for _, r := range list.rows {
+			if seen[r.id] {
+				t.Errorf("%s has %s twice", list.file, r.id)
+			}
+			seen[r.id] = true
+			if r.text == "" {
+				t.Errorf("%s: %s has no text", list.file, r.id)
 			}
 		}
 	}
-	for id := range known {
-		if !owned[id] {
-			t.Errorf("no issue has row %s", id)
-		}
-	}
+	known := byID(readRows(t))
 	for id := range docsRows {
 		if r := known[id]; r == nil || !r.docs {
 			t.Errorf("%s is looked for in the docs and is not marked so", id)
@@ -82,36 +56,44 @@ func TestEveryRowHasAnIssue(t *testing.T) {
 
 // A name that is no row is a slip of the pen that hides a row without a proof.
 func TestNamesAreRows(t *testing.T) {
-	known := byID(readRows(t))
-	for id, places := range readNames(t) {
-		if known[id] == nil {
-			t.Errorf("%s names %s, which is no row", strings.Join(places, ", "), id)
+	for _, list := range []struct {
+		rows  []row
+		names map[string][]string
+	}{{readRows(t), readNames(t).rows}, {readFaults(t), readNames(t).faults}} {
+		known := byID(list.rows)
+		for id, places := range list.names {
+			if known[id] == nil {
+				t.Errorf("%s names %s, which is no row", strings.Join(places, ", "), id)
+			}
 		}
 	}
 }
 
-func TestMandatoryRowsAreNamed(t *testing.T) {
-	proved := readProofs(t)
-	for _, m := range mandatory {
-		if !slices.Contains(enforced, m.issue) {
-			continue
+func TestEveryRowIsNamed(t *testing.T) {
+	open := map[string]bool{}
+	for _, id := range expand(t, unproved) {
+		open[id] = true
+	}
+	rows, faults := readProofs(t)
+	for _, r := range readRows(t) {
+		if len(rows[r.id]) == 0 && !open[r.id] {
+			t.Errorf("no test names %s: %s", r.id, r.text)
 		}
-		for _, id := range expand(t, m.rows) {
-			if len(proved[id]) == 0 {
-				t.Errorf("no test names %s, which issue %d has to prove", id, m.issue)
-			}
+	}
+	for _, f := range readFaults(t) {
+		if len(faults[f.id]) == 0 && !open[f.id] {
+			t.Errorf("no test names fault %s: %s", f.id, f.text)
 		}
 	}
 }
 
 // TestReport lists what is not named yet; it never fails.
 func TestReport(t *testing.T) {
-	rows, proved := readRows(t), readProofs(t)
-	total := 0
-	for _, source := range []string{"B", "R", "T", "D"} {
+	rows, faults := readProofs(t)
+	report := func(list []row, proved map[string][]string, source string) {
 		var missing []string
 		all := 0
-		for _, r := range rows {
+		for _, r := range list {
 			if r.id[:1] != source {
 				continue
 			}
@@ -120,56 +102,49 @@ func TestReport(t *testing.T) {
 				missing = append(missing, r.id)
 			}
 		}
-		total += all - len(missing)
-		t.Logf("%s: %d of %d rows named; not yet: %s", source, all-len(missing), all, compress(missing))
+		t.Logf("%s: %d of %d named; not yet: %s", source, all-len(missing), all, compress(missing))
 	}
-	t.Logf("in all: %d of %d rows named", total, len(rows))
-	for _, m := range mandatory {
-		var missing []string
-		for _, id := range expand(t, m.rows) {
-			if len(proved[id]) == 0 {
-				missing = append(missing, id)
-			}
-		}
-		t.Logf("issue %d (enforced: %v): %d not named: %s", m.issue, slices.Contains(enforced, m.issue), len(missing), compress(missing))
+	t.Logf("rows of docs/requirements.md:")
+	for _, source := range []string{"B", "R", "T", "D"} {
+		report(readRows(t), rows, source)
+	}
+	t.Logf("rows of docs/faults.md:")
+	for _, source := range []string{"A", "B", "C", "D", "E", "F", "G", "H", "I"} {
+		report(readFaults(t), faults, source)
 	}
 }
 
 // root is the module's, seen from this package.
 var root = filepath.Join("..", "..")
 
-func readRows(t *testing.T) []row {
+func readRows(t *testing.T) []row { return readList(t, "requirements.md", rowLine) }
+
+func readFaults(t *testing.T) []row { return readList(t, "faults.md", faultLine) }
+
+func readNames(t *testing.T) names {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, "docs", "requirements.md"))
+	found, err := scanNames(os.DirFS(root))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parseRows(string(data))
+	return found
 }
 
-func readNames(t *testing.T) map[string][]string {
+// readProofs returns the places that prove rows and faults: names in tests, and
+// for the rows of docsRows the places in the docs.
+func readProofs(t *testing.T) (rows, faults map[string][]string) {
 	t.Helper()
-	names, err := scanNames(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
-
-// readProofs are the names in tests, and for the docs rows the places in the docs.
-func readProofs(t *testing.T) map[string][]string {
-	t.Helper()
-	proofs := readNames(t)
+	found := readNames(t)
 	for id, words := range docsRows {
 		place, err := scanDocs(os.DirFS(root), words)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if place != "" {
-			proofs[id] = append(proofs[id], place)
+			found.rows[id] = append(found.rows[id], place)
 		}
 	}
-	return proofs
+	return found.rows, found.faults
 }
 
 func byID(rows []row) map[string]*row {

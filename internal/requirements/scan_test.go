@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,15 +24,29 @@ type row struct {
 	docs     bool // proved by a sentence in the docs
 }
 
-var rowLine = regexp.MustCompile(`^\| ([BRTD]\d{2,3}) \| (.*) \|$`)
+// The rows of docs/requirements.md and of docs/faults.md.
+var (
+	rowLine   = regexp.MustCompile(`^\| ([BRTD]\d{2,3}) \| (.*) \|$`)
+	faultLine = regexp.MustCompile(`^\| ([A-I]\d{1,2}) \| (.*) \|$`)
+)
 
 // docsMark is how a row says so: "(docs)" or "(claudecode, docs)".
 var docsMark = regexp.MustCompile(`^\((?:\w+, )?docs\)`)
 
-func parseRows(text string) []row {
+// readList reads the rows of a document in docs.
+func readList(t *testing.T, file string, line *regexp.Regexp) []row {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "docs", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseRows(string(data), line)
+}
+
+func parseRows(text string, form *regexp.Regexp) []row {
 	var rows []row
 	for line := range strings.Lines(text) {
-		if m := rowLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+		if m := form.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			rows = append(rows, row{id: m[1], text: m[2], docs: docsMark.MatchString(m[2])})
 		}
 	}
@@ -42,12 +58,32 @@ func parseRows(text string) []row {
 // An id in the middle of a sentence proves nothing.
 var named = regexp.MustCompile(`(?m)(?://|#|^)[ \t]*((?:[BRTD]\d{2,3}[ ,\t]*)+)(?:[:.]|$)`)
 
-var anID = regexp.MustCompile(`[BRTD]\d{2,3}`)
+// namedFault matches the ids of faults after the word: "// fault B1",
+// "// The story. fault A1 A4", "// Faults G1, G2: the story".
+var namedFault = regexp.MustCompile(`\b[Ff]aults? ((?:[A-I]\d{1,2}\b[ ,]*)+)`)
+
+var anID = regexp.MustCompile(`[A-Z]\d{1,3}`)
+
+// names are the places where each id is named.
+type names struct{ rows, faults map[string][]string }
+
+func (n names) add(line, place string) {
+	for _, form := range []struct {
+		named *regexp.Regexp
+		ids   map[string][]string
+	}{{named, n.rows}, {namedFault, n.faults}} {
+		for _, m := range form.named.FindAllStringSubmatch(line, -1) {
+			for _, id := range anID.FindAllString(m[1], -1) {
+				form.ids[id] = append(form.ids[id], place)
+			}
+		}
+	}
+}
 
 // scanNames returns where each id is named: in comments of test files, and in
 // the scripts of tests, which have them in their header or after "#".
-func scanNames(fsys fs.FS) (map[string][]string, error) {
-	names := map[string][]string{}
+func scanNames(fsys fs.FS) (names, error) {
+	found := names{map[string][]string{}, map[string][]string{}}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -64,18 +100,16 @@ func scanNames(fsys fs.FS) (map[string][]string, error) {
 			return err
 		}
 		for line, comment := range comments {
-			for _, m := range named.FindAllStringSubmatch(comment, -1) {
-				for _, id := range anID.FindAllString(m[1], -1) {
-					names[id] = append(names[id], name+":"+strconv.Itoa(line))
-				}
-			}
+			found.add(comment, name+":"+strconv.Itoa(line))
 		}
 		return nil
 	})
-	for _, places := range names {
-		slices.Sort(places)
+	for _, ids := range []map[string][]string{found.rows, found.faults} {
+		for _, places := range ids {
+			slices.Sort(places)
+		}
 	}
-	return names, err
+	return found, err
 }
 
 // commentsOf returns the comment lines of a test's file by line number.
@@ -156,7 +190,7 @@ func expand(t *testing.T, list string) []string {
 			t.Fatalf("%q is no range of rows", part)
 		}
 		for n := from; n <= to; n++ {
-			ids = append(ids, fmt.Sprintf("%c%02d", first[0], n))
+			ids = append(ids, fmt.Sprintf("%c%0*d", first[0], min(len(first)-1, 2), n))
 		}
 	}
 	return ids
@@ -188,8 +222,8 @@ func follows(a, b string) bool {
 }
 
 func TestParseRows(t *testing.T) {
-	got := parseRows("| Id | Testable statement |\n|---|---|\n| **When they connect** | |\n" +
-		"| B01 | A pipe | in the text. |\n| D108 | Text (docs) later. |\n| D23 | (claudecode, docs) Old. |\ntext | B02 | no row\n")
+	got := parseRows("| Id | Testable statement |\n|---|---|\n| **When they connect** | |\n"+
+		"| B01 | A pipe | in the text. |\n| D108 | Text (docs) later. |\n| D23 | (claudecode, docs) Old. |\ntext | B02 | no row\n", rowLine)
 	want := []row{{"B01", "A pipe | in the text.", false}, {"D108", "Text (docs) later.", false}, {"D23", "(claudecode, docs) Old.", true}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
@@ -209,6 +243,9 @@ func TestA() {
 	/*
 	D09
 	*/
+	// Nobody else notices. fault G1
+	// Faults B1, B12: a server that
+	// no fault of B2
 }
 `)},
 		"a/a.go":                         {Data: []byte("package a\n\n// D10: not a test.\n")},
@@ -222,12 +259,12 @@ func TestA() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{
+	want := names{rows: map[string][]string{
 		"D01": {"a/a_test.go:1"}, "D02": {"a/a_test.go:4"}, "D03": {"a/a_test.go:4"},
 		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"}, "D13": {"engine/enginetest/tools.go:3"},
 		"B01": {"a/testdata/call.txtar:1"}, "B02": {"a/testdata/call.txtar:1"}, "R24": {"a/testdata/call.txtar:2"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	}, faults: map[string][]string{"G1": {"a/a_test.go:12"}, "B1": {"a/a_test.go:13"}, "B12": {"a/a_test.go:13"}}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(names{})); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
