@@ -87,6 +87,7 @@ var rooms = []room{
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
+	{path: "internal/growth"},
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
@@ -97,7 +98,7 @@ var rooms = []room{
 }
 
 // testRooms are imported by test files only, and any test file may.
-var testRooms = []string{"internal/peers", "internal/schemasuite", "internal/corpus"}
+var testRooms = []string{"internal/growth", "internal/peers", "internal/schemasuite", "internal/corpus"}
 
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
