@@ -123,6 +123,10 @@ func (c *sseCarrier) read(body io.ReadCloser, events *eventReader) {
 }
 
 func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
+	if err := m.checkHeaders(); err != nil {
+		return err
+	}
+	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)() //nolint:contextcheck // the end of the connection ends the request, too
@@ -139,7 +143,10 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 		if c.ctx.Err() != nil {
 			return ErrClosed
 		}
-		if ctx.Err() != nil || errors.Is(err, errRedirect) {
+		if caller.Err() != nil {
+			return caller.Err()
+		}
+		if errors.Is(err, errRedirect) {
 			return err
 		}
 		err = lostOnTheWay(err)

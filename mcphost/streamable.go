@@ -122,6 +122,10 @@ func (c *httpCarrier) spawn(f func()) bool {
 
 // send posts a message. The answer to a request may have arrived when it returns.
 func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
+	if err := m.checkHeaders(); err != nil {
+		return err
+	}
+	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the request, too
 	release := func() { stop(); cancel() }
@@ -134,9 +138,14 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
 	if err != nil {
 		release()
-		m.unsentIf(!reached.Load() && (neverSent(err) || errors.Is(err, context.Canceled)))
-		if c.ctx.Err() != nil {
+		m.unsentIf(!reached.Load() && (neverSent(err) || errors.Is(caller.Err(), context.Canceled)))
+		switch {
+		case c.ctx.Err() != nil:
 			return ErrClosed
+		case caller.Err() != nil:
+			// Whoever made the request gave it up, with an error of any kind as the cause: that says
+			// nothing of the network.
+			return caller.Err()
 		}
 		return c.postFailed(err)
 	}
@@ -254,7 +263,7 @@ func (c *httpCarrier) keepSession(resp *http.Response) {
 // postFailed takes note of a request that the network lost: a few in a row and
 // the connection counts as lost.
 func (c *httpCarrier) postFailed(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRedirect) {
+	if errors.Is(err, errRedirect) {
 		return err
 	}
 	if errors.As(err, new(*mcpauth.NeedsAuthError)) || errors.As(err, new(*mcpauth.StoreError)) {

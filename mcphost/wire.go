@@ -74,6 +74,19 @@ func (m *outgoing) unsentIf(never bool) {
 	}
 }
 
+// checkHeaders reports headers of a call that cannot be sent.
+func (m *outgoing) checkHeaders() error {
+	if m.call == nil {
+		return nil
+	}
+	for k, v := range m.call.headers {
+		if !validHeader(k, v) {
+			return fmt.Errorf("header %q of the call: invalid name or value", k)
+		}
+	}
+	return nil
+}
+
 type callScopeKey struct{}
 
 func withCallScope(ctx context.Context, s *callScope) context.Context {
