@@ -29,8 +29,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -96,6 +98,59 @@ type Input struct {
 // Text returns an input that is one text.
 func Text(text string) *Input { return &Input{Content: TextContent(text)} }
 
+// ErrEmptyInput is matched by the error of an input without anything in it: nil, without blocks, or with
+// nothing but nil blocks and blank texts. The Messages API takes no message without content.
+var ErrEmptyInput = errors.New("agent: the input is empty: give it a text that is more than white space, or another block")
+
+// check refuses what no engine can send to a model.
+func (in *Input) check() error {
+	if in == nil {
+		return ErrEmptyInput
+	}
+	empty := true
+	for i, b := range in.Content {
+		if isNilBlock(b) {
+			return fmt.Errorf("%w (block %d of %d is nil)", ErrEmptyInput, i, len(in.Content))
+		}
+		if t, ok := b.(*TextBlock); !ok || strings.TrimSpace(t.Text) != "" {
+			empty = false
+		}
+	}
+	if empty {
+		return ErrEmptyInput
+	}
+	return nil
+}
+
+// isNilBlock reports whether a block is nil, or a nil pointer of one of the kinds.
+func isNilBlock(b Block) bool {
+	switch b := b.(type) {
+	case nil:
+		return true
+	case *TextBlock:
+		return b == nil
+	case *ThinkingBlock:
+		return b == nil
+	case *ToolUseBlock:
+		return b == nil
+	case *ToolResultBlock:
+		return b == nil
+	case *ImageBlock:
+		return b == nil
+	case *UnknownBlock:
+		return b == nil
+	}
+	return false
+}
+
+// send hands an input to a session once it is known to have something in it.
+func send(ctx context.Context, s Session, in *Input) error {
+	if err := in.check(); err != nil {
+		return err
+	}
+	return s.Send(ctx, in)
+}
+
 // Query asks one question and yields everything that happens until it is answered: first a
 // *SystemInit, last a *Result.
 //
@@ -125,7 +180,7 @@ func QueryInput(ctx context.Context, e Engine, in *Input, o *Options) iter.Seq2[
 }
 
 func ask(ctx context.Context, s Session, in *Input) error {
-	if err := s.Send(ctx, in); err != nil {
+	if err := send(ctx, s, in); err != nil {
 		return err
 	}
 	return s.EndInput()

@@ -31,13 +31,14 @@ func Open(ctx context.Context, e Engine, o *Options) (*Client, error) {
 
 // Send says something. It does not wait for the answer. What is said while a turn runs becomes
 // part of that turn if the model will still be asked again in it, and else starts the next one.
+// An input with nothing in it is refused with [ErrEmptyInput], one too many with [ErrTooManyInputs].
 func (c *Client) Send(ctx context.Context, text string) error {
-	return c.session.Send(ctx, Text(text))
+	return send(ctx, c.session, Text(text))
 }
 
 // SendInput is [Client.Send] with an input that need not be plain text.
 func (c *Client) SendInput(ctx context.Context, in *Input) error {
-	return c.session.Send(ctx, in)
+	return send(ctx, c.session, in)
 }
 
 // EndInput says that nothing will follow: the stream of messages ends when all is answered.

@@ -14,6 +14,11 @@ var (
 	ErrMaxTurns = errors.New("agent: turn limit reached")
 	// ErrMaxBudget is matched by the [ResultError] of a turn that Options.MaxBudgetUSD stopped.
 	ErrMaxBudget = errors.New("agent: budget used up")
+	// ErrTurnTimeout is matched by the [ResultError] of a turn that Options.TurnTimeout stopped.
+	ErrTurnTimeout = errors.New("agent: turn ran out of time")
+	// ErrTooManyInputs is matched by the error of an input that was refused because
+	// Options.MaxQueuedInputs of them wait already. It was not queued.
+	ErrTooManyInputs = errors.New("agent: too many inputs are waiting")
 	// ErrInterrupted is matched by the [ResultError] of a turn that was interrupted.
 	ErrInterrupted = errors.New("agent: turn interrupted")
 	// ErrNoResult reports that an engine ended without saying how the run went.
@@ -42,13 +47,15 @@ func (e *ResultError) Error() string {
 	return "agent: " + what
 }
 
-// Is matches [ErrMaxTurns], [ErrMaxBudget] and [ErrInterrupted].
+// Is matches [ErrMaxTurns], [ErrMaxBudget], [ErrTurnTimeout] and [ErrInterrupted].
 func (e *ResultError) Is(target error) bool {
 	switch target {
 	case ErrMaxTurns:
 		return e.Result.Subtype == SubtypeErrorMaxTurns
 	case ErrMaxBudget:
 		return e.Result.Subtype == SubtypeErrorMaxBudget
+	case ErrTurnTimeout:
+		return e.Result.Subtype == SubtypeErrorTurnTimeout
 	case ErrInterrupted:
 		return e.Result.TerminalReason == ReasonAbortedTools || e.Result.TerminalReason == ReasonAbortedStreaming
 	}

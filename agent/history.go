@@ -2,6 +2,16 @@ package agent
 
 import "fmt"
 
+// HistoryUsage is what a conversation has used in earlier sessions.
+type HistoryUsage struct {
+	// Turns is how often the model was asked in the turn that the history breaks off in. The session's
+	// first turn counts them towards Options.MaxTurns. It must not be negative.
+	Turns int
+	// CostUSD is the [Result.TotalCostUSD] of the latest result. It counts towards Options.MaxBudgetUSD.
+	// It must not be negative.
+	CostUSD float64
+}
+
 // A HistoryRepair is something that an engine had to change about [Options.History] so that the
 // model can be sent it. The first turn reports them after its [SystemInit], all in one *System
 // message of subtype "informational" with the tag [TagHistoryRepaired]; [System.Decode] reads them

@@ -14,11 +14,15 @@ import (
 // DefaultHookTimeout is how long a hook may take, unless its Timeout says otherwise.
 const DefaultHookTimeout = time.Minute
 
-// Hooks are functions that a run calls at fixed points. All hooks of one event that match run at
-// the same time; their outputs are merged in the order of the list: a denial beats a question, a
-// question beats an approval, the last changed input or output stands, contexts are joined.
+// Hooks are functions that a run calls at fixed points. Hooks of settings files stand before those of
+// the program. All hooks of one event that match run at the same time, but those on PreToolUse; their
+// outputs are merged in that order: a denial beats a question, a question beats an approval, the last
+// changed output stands, contexts are joined.
 type Hooks struct {
-	// PreToolUse is called before a tool call is decided on.
+	// PreToolUse is called before a tool call is decided on. The hooks run one after the other: each sees
+	// the input as those before it have changed it, and the tool gets what the last one left, unless who
+	// is asked about the call changes it again. Where a hook of a settings file changes the input after
+	// them, on PermissionRequest, the program's hooks are called once more with the changed input.
 	PreToolUse []Hook[PreToolUse, PreToolUseOutput]
 	// PostToolUse is called after a tool call that succeeded, before the model reads its result.
 	PostToolUse []Hook[PostToolUse, PostToolUseOutput]
@@ -125,6 +129,8 @@ type PostToolUseFailure struct {
 	ToolHookInput
 	// Error is what the model reads.
 	Error string `json:"error"`
+	// DurationMS is how long the call took, as in [PostToolUse].
+	DurationMS int64 `json:"duration_ms"`
 	// IsInterrupt is set when the call was stopped and did not fail by itself.
 	IsInterrupt bool `json:"is_interrupt"`
 }

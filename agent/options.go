@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,10 +25,15 @@ import (
 // DefaultMaxToolConcurrency is how many tool calls of one turn run at once, unless Options.MaxToolConcurrency says otherwise.
 const DefaultMaxToolConcurrency = 32
 
+// DefaultMaxQueuedInputs is how many inputs of a session may wait for their turn, unless Options.MaxQueuedInputs says otherwise.
+const DefaultMaxQueuedInputs = 1000
+
 // Options configures a run. The zero value, like a nil pointer, means the defaults. The run keeps
 // its own copy: later changes have no effect on it.
 type Options struct {
-	// Model is the model's ID. Empty means the engine's default.
+	// Model is the model's ID. Empty means the engine's default, which is not the same on all engines:
+	// native.DefaultModel on the native engine, and whatever the Claude Code CLI chooses for the account
+	// on the other. A program that runs on both sets it.
 	Model string
 	// FallbackModel takes over for the rest of a turn when Model is overloaded or not found; the
 	// next turn tries Model again. It may be a list, separated by commas, of models to try in this
@@ -40,6 +46,14 @@ type Options struct {
 	// MaxTurns is how many times the model may be asked in one turn of the conversation; then the
 	// turn ends with [SubtypeErrorMaxTurns]. Zero means no limit; it must not be negative.
 	MaxTurns int
+	// TurnTimeout is how long a turn of the conversation may take, from when its input is taken up until its
+	// result, the wait for servers before the first turn included. A turn that takes longer ends with
+	// [SubtypeErrorTurnTimeout]: its request and its tool calls are cancelled, and the conversation can go
+	// on. Zero means no limit; it must not be negative. An engine that cannot keep it refuses it.
+	TurnTimeout time.Duration
+	// MaxQueuedInputs is how many inputs may wait for their turn; one more is refused with
+	// [ErrTooManyInputs]. Zero means [DefaultMaxQueuedInputs]; it must not be negative.
+	MaxQueuedInputs int
 	// MaxTokens is the most tokens that the model may write in one response. Zero means the
 	// engine's default for the model; it must not be negative.
 	MaxTokens int
@@ -137,8 +151,12 @@ type Options struct {
 	//
 	// A history may be damaged in any way: what the model cannot be sent is mended or left out, and
 	// reported; see [HistoryRepair]. Only a nil message is an error. Turns, costs and limits count from
-	// zero; hooks on SessionStart hear the source "resume".
+	// zero, unless HistoryUsage says otherwise; hooks on SessionStart hear the source "resume".
 	History []Message
+	// HistoryUsage is what the conversation in History has used so far. It counts towards MaxTurns and
+	// MaxBudgetUSD, so that the limits hold for a conversation that goes on in another session. The zero
+	// value counts from zero.
+	HistoryUsage HistoryUsage
 	// ReplayUserMessages adds to the stream what the model is told in the user's role beside the
 	// results of its calls: each input as it is taken into the conversation, with
 	// [User.IsReplay], its UUID and its place among the other messages, and on the native engine the
@@ -202,6 +220,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.MaxToolConcurrency == 0 {
 		opts.MaxToolConcurrency = DefaultMaxToolConcurrency
 	}
+	if opts.MaxQueuedInputs == 0 {
+		opts.MaxQueuedInputs = DefaultMaxQueuedInputs
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -260,13 +281,25 @@ func (o *Options) check() error {
 	for _, n := range []struct {
 		field string
 		value int
-	}{{"MaxTurns", o.MaxTurns}, {"MaxTokens", o.MaxTokens}, {"MaxToolConcurrency", o.MaxToolConcurrency}} {
+	}{
+		{"MaxTurns", o.MaxTurns}, {"MaxTokens", o.MaxTokens}, {"MaxToolConcurrency", o.MaxToolConcurrency},
+		{"MaxQueuedInputs", o.MaxQueuedInputs}, {"HistoryUsage.Turns", o.HistoryUsage.Turns},
+	} {
 		if n.value < 0 {
 			return &OptionError{n.field, fmt.Sprintf("is %d", n.value), "set a positive number, or 0 for the default"}
 		}
 	}
-	if o.MaxBudgetUSD < 0 || math.IsNaN(o.MaxBudgetUSD) || math.IsInf(o.MaxBudgetUSD, 0) {
-		return &OptionError{"MaxBudgetUSD", fmt.Sprintf("is %v", o.MaxBudgetUSD), "set a positive amount, or 0 for no limit"}
+	for _, a := range []struct {
+		field string
+		usd   float64
+		zero  string
+	}{{"MaxBudgetUSD", o.MaxBudgetUSD, "0 for no limit"}, {"HistoryUsage.CostUSD", o.HistoryUsage.CostUSD, "0 for none"}} {
+		if a.usd < 0 || math.IsNaN(a.usd) || math.IsInf(a.usd, 0) {
+			return &OptionError{a.field, fmt.Sprintf("is %v", a.usd), "set a positive amount, or " + a.zero}
+		}
+	}
+	if o.TurnTimeout < 0 {
+		return &OptionError{"TurnTimeout", fmt.Sprintf("is %v", o.TurnTimeout), "set a positive duration, or 0 for no limit"}
 	}
 	if o.Model != "" && slices.Contains(strings.Split(strings.ReplaceAll(o.FallbackModel, " ", ""), ","), o.Model) {
 		return &OptionError{"FallbackModel", fmt.Sprintf("has %q, which is Model", o.Model), "name another model, or none"}

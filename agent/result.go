@@ -15,6 +15,8 @@ const (
 	SubtypeErrorMaxTurns = "error_max_turns"
 	// SubtypeErrorMaxBudget is a turn that was stopped by Options.MaxBudgetUSD.
 	SubtypeErrorMaxBudget = "error_max_budget_usd"
+	// SubtypeErrorTurnTimeout is a turn that was stopped by Options.TurnTimeout.
+	SubtypeErrorTurnTimeout = "error_turn_timeout"
 	// SubtypeErrorStructuredOutput is a turn whose answer never matched Options.OutputSchema.
 	SubtypeErrorStructuredOutput = "error_max_structured_output_retries"
 )
@@ -24,6 +26,7 @@ const (
 	ReasonCompleted         = "completed"
 	ReasonMaxTurns          = "max_turns"
 	ReasonBudgetExhausted   = "budget_exhausted"
+	ReasonTurnTimeout       = "turn_timeout"
 	ReasonAPIError          = "api_error"
 	ReasonModelError        = "model_error"
 	ReasonPromptTooLong     = "prompt_too_long"
@@ -50,7 +53,8 @@ type Result struct {
 	Result string `json:"result"`
 	// StopReason is the model's own reason for ending its last message.
 	StopReason NullString `json:"stop_reason"`
-	// TotalCostUSD is the running total of the session in US dollars, an estimate.
+	// TotalCostUSD is the running total of the session in US dollars, an estimate. It goes on from
+	// Options.HistoryUsage.
 	// It is 0 for a model without a known price.
 	TotalCostUSD float64 `json:"total_cost_usd"`
 	// Usage counts the tokens of this turn.

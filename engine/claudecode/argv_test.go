@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -56,6 +57,7 @@ var agentSilent = map[string]any{
 	"Host":               new(mcphost.Host),
 	"CanUseTool":         agent.CanUseToolFunc(func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) { return agent.Allow(), nil }),
 	"MaxToolConcurrency": 3, "OnElicitation": nil, "Hooks": new(agent.Hooks),
+	"TurnTimeout": time.Minute, "MaxQueuedInputs": 3, "HistoryUsage": agent.HistoryUsage{Turns: 1},
 	"Env": map[string]string{"K": "s3cret"}, "Dir": "/d", "Logger": slog.New(slog.DiscardHandler), "Stderr": nil,
 	"ConfigProblems": []agent.MCPServerError{{Name: "x"}},
 	"History":        []agent.Message{&agent.User{}}, // refused by Open

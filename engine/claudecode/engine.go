@@ -73,9 +73,21 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	return s, nil
 }
 
-// unsupported refuses what the CLI cannot do: it takes no conversation but those that it keeps itself.
+// unsupported refuses what the CLI cannot do: it takes no conversation but those that it keeps itself, and
+// knows no time limit for a turn.
 func unsupported(engine string, o *agent.Options) error {
-	if len(o.History) == 0 {
+	switch {
+	case o.TurnTimeout != 0:
+		return &agent.UnsupportedError{
+			Engine: engine, Fields: []string{"TurnTimeout"},
+			Remedy: "call Client.Interrupt when a turn has taken too long, or use engine/native",
+		}
+	case o.HistoryUsage != (agent.HistoryUsage{}):
+		return &agent.UnsupportedError{
+			Engine: engine, Fields: []string{"HistoryUsage"},
+			Remedy: "the CLI keeps its conversations itself: go on with one by Options.Resume, or use engine/native",
+		}
+	case len(o.History) == 0:
 		return nil
 	}
 	return &agent.UnsupportedError{

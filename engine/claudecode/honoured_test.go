@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -45,6 +46,9 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"Host":            "its servers join those in this process: TestShared",
 		"Tools":           "enginetest",
 		"History":         "refused: TestHistoryIsRefused",
+		"HistoryUsage":    "refused: TestHistoryIsRefused",
+		"TurnTimeout":     "refused: TestHistoryIsRefused",
+		"MaxQueuedInputs": "enginetest Inputs/TooMany",
 		"Dir":             "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
 	}
 	plain := saidOf(t, &agent.Options{})
@@ -74,6 +78,14 @@ func TestHistoryIsRefused(t *testing.T) {
 		var ue *agent.UnsupportedError
 		if !errors.As(err, &ue) || len(ue.Fields) != 1 || ue.Fields[0] != "History" || !strings.Contains(err.Error(), "Options.Resume") {
 			t.Errorf("got %v, want an UnsupportedError that names History and Resume", err)
+		}
+	}
+	for field, o := range map[string]*agent.Options{
+		"HistoryUsage": {HistoryUsage: agent.HistoryUsage{CostUSD: 1}}, "TurnTimeout": {TurnTimeout: time.Minute},
+	} {
+		var ue *agent.UnsupportedError
+		if _, err := agent.Open(t.Context(), New(nil), o); !errors.As(err, &ue) || len(ue.Fields) != 1 || ue.Fields[0] != field {
+			t.Errorf("with %s: got %v", field, err)
 		}
 	}
 }

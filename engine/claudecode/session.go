@@ -341,6 +341,9 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 	case s.ended:
 		s.mu.Unlock()
 		return errors.New("claude-code: Send after EndInput")
+	case s.opts.MaxQueuedInputs > 0 && len(s.waiting) >= s.opts.MaxQueuedInputs:
+		s.mu.Unlock()
+		return fmt.Errorf("claude-code: %w: %d of them: wait for a result, or raise Options.MaxQueuedInputs", agent.ErrTooManyInputs, len(s.waiting))
 	}
 	s.waiting[line.UUID] = true
 	if in.UUID == "" {

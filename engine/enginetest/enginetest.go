@@ -51,6 +51,7 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 		{"Permission", permissionBehaviours},
 		{"Limits", limitBehaviours},
 		{"Client", clientBehaviours},
+		{"Inputs", inputBehaviours},
 		{"Servers", serverBehaviours},
 		{"Hooks", hookBehaviours},
 		{"Output", outputBehaviours},

@@ -28,13 +28,15 @@ func (s *session) run(problems []permission.Problem) {
 		if in == nil || s.life.Err() != nil {
 			return
 		}
-		var interrupted bool
+		t := s.newTurn()
 		if !s.started {
-			if interrupted, s.err = s.start(problems); s.err != nil {
+			if s.err = s.start(t, problems); s.err != nil {
+				t.end()
 				return
 			}
 		}
-		result := s.turn(in, interrupted)
+		result := t.run(in)
+		t.end()
 		if result == nil {
 			return // closed
 		}
@@ -42,50 +44,47 @@ func (s *session) run(problems []permission.Problem) {
 	}
 }
 
-// start waits for the servers as the first turn has to, and reports what is wrong with the rules. It
-// reports whether an interrupt cut the wait short: the next turn starts anew then.
-func (s *session) start(problems []permission.Problem) (interrupted bool, err error) {
-	s.started = true
-	if interrupted, err := s.awaitServers(); interrupted || err != nil {
-		s.started = !interrupted
-		return interrupted, err
+// start waits for the servers as the first turn has to, and reports what is wrong with the rules. If the
+// turn ends meanwhile, the next one starts anew.
+func (s *session) start(t *turn, problems []permission.Problem) error {
+	if err := t.firstWait(); err != nil || t.ctx.Err() != nil {
+		return err
 	}
+	s.started = true
 	s.refreshTable()
 	s.settleReferences()
 	s.introduce()
 	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
-		return false, fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
+		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
 	}
 	for _, p := range problems {
 		s.warn("permission_rule", "Permission rule: %s", p)
 	}
 	s.startContext = s.sessionStart()
-	return false, nil
+	return nil
 }
 
-// awaitServers waits for the session's own servers as the first turn has to, and of a shared host, which is
-// waited for by whoever started it, for the one server that has the permission prompt tool.
-func (s *session) awaitServers() (interrupted bool, err error) {
+// firstWait waits for the session's own servers as the first turn has to, and of a shared host, which is
+// waited for by whoever started it, for the one server that has the permission prompt tool. It returns
+// early, without an error, when the turn ends.
+func (t *turn) firstWait() (err error) {
+	s := t.s
 	s.mu.Lock()
 	own := s.own
 	s.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(s.life)
-	defer cancel(nil)
-	s.setInterrupt(cancel)
-	defer s.setInterrupt(nil)
 	if own != nil {
-		err = own.WaitFirstTurn(ctx, mcphost.WaitInput{
+		err = own.WaitFirstTurn(t.ctx, mcphost.WaitInput{
 			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
 			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
 		})
 	}
 	if name := s.opts.PermissionPromptTool; err == nil && name != "" && s.shared != nil {
-		err = s.shared.ReadyFor(ctx, name)
+		err = s.shared.ReadyFor(t.ctx, name)
 	}
-	if errors.Is(context.Cause(ctx), errInterrupted) {
-		return true, nil
+	if t.ctx.Err() != nil && s.life.Err() == nil {
+		return nil
 	}
-	return false, err
+	return err
 }
 
 // refreshTable brings the table up to date with what the servers offer.
@@ -118,9 +117,13 @@ type turn struct {
 	start   mark  // the history before the turn
 	told    *told // what the model knew of the servers then
 	asked   int   // how often the model was asked
-	usage   agent.Usage
-	last    *response // the latest whole response
-	uuids   []string
+	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
+	askedBefore int
+	clock       *time.Timer // that ends the turn in time; nil without a limit
+	over        bool        // the result says that the turn was cut short
+	usage       agent.Usage
+	last        *response // the latest whole response
+	uuids       []string
 	// Rounds in a row in which nothing could be done with what the model said.
 	malformed, paused int
 	heard             []string        // the messages that the latest response was handed out in
@@ -138,6 +141,9 @@ type turn struct {
 	stoppedBy string   // the hook that stops the turn; empty if none does
 }
 
+// errTurnTimeout is the cause of a turn's end by Options.TurnTimeout.
+var errTurnTimeout = errors.New("native: the turn took too long")
+
 // The most rounds in a row that lead nowhere.
 const (
 	maxMalformed = 3
@@ -145,20 +151,52 @@ const (
 	maxGoneOn    = 25
 )
 
-// turn runs one turn and returns its result; nil if the session was closed. One that was interrupted
-// before it began ends at once.
-func (s *session) turn(in *agent.Input, interrupted bool) *agent.Result {
+// newTurn begins the turn of an input that was taken. It ends with [turn.end]; an interrupt that came
+// before it has a turn ends it at once.
+func (s *session) newTurn() *turn {
 	t := &turn{s: s, began: time.Now()}
 	t.ctx, t.cancel = context.WithCancelCause(s.life)
-	defer t.cancel(nil)
-	s.setInterrupt(t.cancel)
-	defer s.setInterrupt(nil)
+	if limit := s.opts.TurnTimeout; limit > 0 {
+		t.clock = time.AfterFunc(limit, func() { t.cancel(errTurnTimeout) })
+	}
+	if s.results == 0 {
+		t.askedBefore = s.opts.HistoryUsage.Turns
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupt = t.cancel
+	if s.interrupted {
+		s.interrupted = false
+		t.cancel(errInterrupted)
+	}
+	return t
+}
+
+// end ends the turn, whose result is known. An interrupt that came after that, and after another input,
+// is meant for the other's turn.
+func (t *turn) end() {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := errors.Is(context.Cause(t.ctx), errInterrupted) && !t.over
+	s.interrupt, s.busy = nil, false
+	s.interrupted = late && len(s.inbox) > 0
+	if t.clock != nil {
+		t.clock.Stop()
+	}
+	t.cancel(nil)
+}
+
+// run answers the turn's input and returns its result; nil if the session was closed. A turn that ended
+// before it began has its result at once.
+func (t *turn) run(in *agent.Input) *agent.Result {
+	s := t.s
 	s.preferModel()
 	s.refreshTable()
 	s.emit(s.initMessage())
 	t.start, t.told = s.history.mark(), s.finder.told
 	s.heard.turn = nil
-	if interrupted {
+	if t.ctx.Err() != nil {
 		return t.tooLate(in)
 	}
 	s.reportRepairs()
@@ -176,12 +214,6 @@ func (s *session) turn(in *agent.Input, interrupted bool) *agent.Result {
 			return result
 		}
 	}
-}
-
-func (s *session) setInterrupt(cancel context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.interrupt = cancel
 }
 
 // accept takes an input into the conversation, unless a hook blocks it, or it is a command that cannot
@@ -215,7 +247,6 @@ func (t *turn) tooLate(in *agent.Input) *agent.Result {
 	parts := inputParts(in)
 	t.s.history.addUser(parts...)
 	t.s.replay(in, parts)
-	t.cancel(errInterrupted)
 	return t.aborted(nil, agent.ReasonAbortedStreaming)
 }
 
@@ -367,7 +398,7 @@ func (t *turn) overMalformed(calls []*call) *agent.Result {
 }
 
 func (t *turn) overTurns() *agent.Result {
-	if limit := t.s.opts.MaxTurns; limit > 0 && t.asked >= limit {
+	if limit := t.s.opts.MaxTurns; limit > 0 && t.askedBefore+t.asked >= limit {
 		return t.result(agent.SubtypeErrorMaxTurns, agent.ReasonMaxTurns, fmt.Sprintf("Reached maximum number of turns (%d)", limit))
 	}
 	return nil
@@ -490,13 +521,19 @@ func (t *turn) aborted(resp *response, reason string) *agent.Result {
 	if reason == agent.ReasonAbortedTools {
 		text = "[Request interrupted by user for tool use]"
 	}
-	message := "The turn was interrupted."
-	if errors.Is(context.Cause(t.ctx), errDenied) {
+	subtype, message := agent.SubtypeErrorDuringExecution, "The turn was interrupted."
+	switch cause := context.Cause(t.ctx); {
+	case errors.Is(cause, errDenied):
 		message = "The turn was stopped by a denied permission."
+	case errors.Is(cause, errTurnTimeout):
+		subtype, reason = agent.SubtypeErrorTurnTimeout, agent.ReasonTurnTimeout
+		message = fmt.Sprintf("The turn was stopped because it took longer than %v (Options.TurnTimeout).", t.s.opts.TurnTimeout)
+		text = "[Request stopped: it took too long]"
 	}
+	t.over = true
 	t.keepPartial(resp)
 	t.s.remark(text)
-	return t.result(agent.SubtypeErrorDuringExecution, reason, message)
+	return t.result(subtype, reason, message)
 }
 
 // answerOrphans answers the calls that the program has heard of and the model has not: the response that

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -397,22 +399,35 @@ func TestCloseStopsEverything(t *testing.T) {
 	}
 }
 
-// A session that nobody reads pauses, and can be closed.
+// A session that nobody reads pauses, answers about its servers all the same, and can be closed.
+//
+// fault F21
 func TestUnreadSession(t *testing.T) {
 	words := strings.Repeat("word ", 1000)
-	model := modeltest.New(t, modeltest.Text(words))
-	c := open(t, model, &agent.Options{IncludePartialMessages: true})
+	gate := modeltest.NewGate()
+	model := modeltest.New(t, modeltest.Say(modeltest.Hold(gate), modeltest.Text(words)))
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.IncludePartialMessages = true
+	c := open(t, model, o)
 	if err := c.Send(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.MCPStatus(t.Context()); err != nil {
-		t.Error(err)
+	<-gate.Reached() // the servers were waited for
+	gate.Open()
+	if status, err := c.MCPStatus(t.Context()); err != nil || len(status) != 1 || status[0].Name != "s" || status[0].ToolCount != 1 {
+		t.Errorf("the status is %+v, %v", status, err)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	if _, err := c.MCPStatus(t.Context()); !errors.Is(err, agent.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
 }
 
+// Leaving the loop ends the request that runs.
+//
+// fault F20
 func TestBreakStopsTheWork(t *testing.T) {
 	gone := make(chan struct{})
 	turn := modeltest.Say(modeltest.Text("a"), modeltest.Pause(func(ctx context.Context) error {
@@ -425,7 +440,11 @@ func TestBreakStopsTheWork(t *testing.T) {
 			break
 		}
 	}
-	<-gone // else the request is running still
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Fatal("the request still runs a minute after the loop was left")
+	}
 }
 
 func TestReceiveAfterTheEnd(t *testing.T) {

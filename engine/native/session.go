@@ -86,10 +86,14 @@ type session struct {
 	wantModel string // the model that was asked for; it answers unless it is overloaded
 	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
 	inbox     []*agent.Input
-	ended     bool // no input follows
-	interrupt context.CancelCauseFunc
-	leftOut   []mcphost.RejectedTool // of the table; never modified
-	closing   sync.Once
+	ended     bool                    // no input follows
+	busy      bool                    // an input was taken out of inbox and has no result yet
+	interrupt context.CancelCauseFunc // ends what runs of a turn; nil where nothing does
+	// interrupted is set by an interrupt that found an input and nothing of its turn that runs: the turn
+	// ends as soon as it begins.
+	interrupted bool
+	leftOut     []mcphost.RejectedTool // of the table; never modified
+	closing     sync.Once
 }
 
 // Open starts a session: its servers begin to connect at once. The credential is looked for, but no
@@ -109,7 +113,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s := &session{
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
-		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{},
+		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
 		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.settings.Hooks)...)
@@ -211,7 +215,7 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		return err
 	}
 	if in == nil || len(inputParts(in)) == 0 {
-		return errors.New("native: the input is empty: the model takes no message without content")
+		return agent.ErrEmptyInput
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,6 +224,8 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		return agent.ErrClosed
 	case s.ended:
 		return errors.New("native: input after EndInput")
+	case s.opts.MaxQueuedInputs > 0 && len(s.inbox) >= s.opts.MaxQueuedInputs:
+		return fmt.Errorf("native: %w: %d of them: wait for a result, or raise Options.MaxQueuedInputs", agent.ErrTooManyInputs, len(s.inbox))
 	}
 	s.inbox = append(s.inbox, in)
 	s.notify()
@@ -308,15 +314,18 @@ func (s *session) warn(tag, format string, args ...any) {
 	s.note("informational", informational{Content: text, Level: "warning", Tag: tag})
 }
 
-// Interrupt stops the running turn.
+// Interrupt stops the running turn, or the one that the next input is about to begin.
 func (s *session) Interrupt(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {
 		return agent.ErrClosed
 	}
-	if s.interrupt != nil {
+	switch {
+	case s.interrupt != nil:
 		s.interrupt(errInterrupted)
+	case s.busy || len(s.inbox) > 0:
+		s.interrupted = true
 	}
 	return ctx.Err()
 }
@@ -500,6 +509,7 @@ func (s *session) next() *agent.Input {
 		if len(s.inbox) > 0 {
 			in := s.inbox[0]
 			s.inbox = slices.Delete(s.inbox, 0, 1)
+			s.busy = true
 			s.mu.Unlock()
 			return in
 		}
