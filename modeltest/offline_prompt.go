@@ -139,3 +139,14 @@ func insideWord(s string) bool {
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
+
+// OfflineCalls returns the names of the calls that a prompt spells out for the
+// [Offline] model, as they are written and in their order, also those that
+// cannot be made as they stand.
+func OfflineCalls(prompt string) []string {
+	var names []string
+	for _, c := range parsePrompt(prompt, func(string) bool { return false }) {
+		names = append(names, c.name)
+	}
+	return names
+}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,6 +46,85 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'%s`, where, err, meantFile(p, arg))
 	}
 	return data, nil
+}
+
+// An argument holds the arguments of a call as the command line has them: a JSON object, or words.
+type argument struct {
+	json  json.RawMessage
+	words []assignmentWord
+}
+
+// An assignmentWord is KEY=VALUE, or KEY:=JSON.
+type assignmentWord struct {
+	key, value string
+	isJSON     bool
+}
+
+// argumentWords reads the words behind the name of a tool.
+func argumentWords(ctx context.Context, p *process, words []string) (*argument, error) {
+	if len(words) == 0 || len(words) == 1 && !isAssignment(words[0]) {
+		object, err := objectArg(ctx, p, strings.Join(words, ""))
+		return &argument{json: object}, err
+	}
+	a := &argument{}
+	for _, word := range words {
+		if !utf8.ValidString(word) {
+			return nil, usagef("the arguments are not valid UTF-8")
+		}
+		key, value, _ := strings.Cut(word, "=")
+		if !isAssignment(word) {
+			return nil, usagef("%.80q is no KEY=VALUE; give each argument so, or all of them as one JSON object", word)
+		}
+		w := assignmentWord{key: key, value: value}
+		w.key, w.isJSON = strings.CutSuffix(key, ":")
+		if w.isJSON && !json.Valid([]byte(value)) {
+			return nil, usagef("%s:= wants JSON; write %s=VALUE for a string", w.key, w.key)
+		}
+		if slices.ContainsFunc(a.words, func(before assignmentWord) bool { return before.key == w.key }) {
+			return nil, usagef("%s is given twice; for a list write %s:='[…]'", w.key, w.key)
+		}
+		a.words = append(a.words, w)
+	}
+	return a, nil
+}
+
+// isAssignment reports whether a word is KEY=VALUE and not JSON, a file or standard input.
+func isAssignment(word string) bool {
+	at := strings.IndexByte(word, '=')
+	return at > 0 && !strings.ContainsRune("{[@\"", rune(word[0]))
+}
+
+// object returns the arguments as a JSON object. The tool's schema tells which values are strings.
+func (a *argument) object(schema json.RawMessage) json.RawMessage {
+	if a.words == nil {
+		return a.json
+	}
+	var known struct {
+		Properties map[string]struct {
+			Type any `json:"type"` // a string, or a list of them
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(schema, &known) // a schema of another form tells nothing about its properties
+	var b bytes.Buffer
+	for i, w := range a.words {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		value := json.RawMessage(w.value)
+		if isString := known.Properties[w.key].Type == "string"; !w.isJSON && (isString || !json.Valid(value)) {
+			value = quote(w.value)
+		}
+		b.Write(quote(w.key))
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	return json.RawMessage("{" + b.String() + "}")
+}
+
+// quote returns a JSON string.
+func quote(s string) json.RawMessage {
+	data, _ := json.Marshal(s) // a string cannot fail
+	return data
 }
 
 func checkObject(data []byte) error {

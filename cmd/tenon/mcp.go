@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -69,6 +68,14 @@ type session struct {
 // with connects the servers, or only the named one, runs do, and closes them again. Before do runs, each server
 // has been connected or has failed.
 func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(*session) error) error {
+	if server == "" {
+		return f.withServers(ctx, p, nil, do)
+	}
+	return f.withServers(ctx, p, []string{server}, do)
+}
+
+// withServers does the same with the servers of these names; nil means all.
+func (f *mcpFlags) withServers(ctx context.Context, p *process, names []string, do func(*session) error) error {
 	if f.connectTimeout < 0 {
 		return usagef("--connect-timeout is %v; give more than 0, such as 5s", f.connectTimeout)
 	}
@@ -76,8 +83,8 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 	if err != nil {
 		return err
 	}
-	if server != "" {
-		if err := srv.only(server); err != nil {
+	if names != nil {
+		if err := srv.only(names); err != nil {
 			return err
 		}
 	}
@@ -88,7 +95,9 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 	srv.problems = append(srv.problems, variables...)
 	o := mcphost.Options{Servers: srv.configs, Dir: p.dir, Env: env, ConnectTimeout: f.connectTimeout}
 	if f.verbose {
-		o.OnStderr = stderrLines(p, pr)
+		lines := newStderrView(p, pr)
+		defer lines.close()
+		o.OnStderr = lines.line
 	}
 	host, err := mcphost.New(&o)
 	if err != nil {
@@ -111,11 +120,4 @@ func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(
 // tellVariables reports the variables that cannot be used, while the work goes on.
 func (s *session) tellVariables() {
 	s.progress.above(func() { reportProblems(s.process, s.variables) })
-}
-
-// stderrLines shows what servers write to their standard error.
-func stderrLines(p *process, pr *progress) func(server, line string) {
-	return func(server, line string) {
-		pr.above(func() { fmt.Fprintf(p.err, "[%s] %s\n", server, printable(line)) })
-	}
 }

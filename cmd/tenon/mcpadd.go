@@ -40,7 +40,12 @@ func newAddCommand(p *process) *cobra.Command {
 		Long:    addLong,
 		Example: addExample,
 		Args:    wantArgs(1, 1000, "NAME and PROGRAM or URL"),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.add(p, args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if n := c.ArgsLenAtDash(); n > 1 && !assignment.MatchString(args[1]) {
+				return usagef("one NAME wanted before --, got %s; quote a name that has blanks", count(n, "word")) // not the words: one may be secret
+			}
+			return a.add(p, args[0], args[1:])
+		},
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%s; if it belongs to the server's program, put -- before the program", strings.TrimSuffix(flagError(c, err).Error(), "; try 'tenon mcp add --help'"))
@@ -85,8 +90,32 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 	if err := t.set(name, entry, a.force); err != nil {
 		return err
 	}
+	t.warnOfSecrets(p, name, entry)
 	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.file)
 	return err
+}
+
+// warnOfSecrets reports the secrets that an entry has in a project's file, which is shared with others.
+func (t target) warnOfSecrets(p *process, name string, entry json.RawMessage) {
+	if t.scope != mcpconfig.ScopeProject {
+		return
+	}
+	for _, place := range secretPlaces(entry) {
+		p.warn(fmt.Sprintf("%s: %s of server %q looks like a secret, and a project's file is read by others; write ${%s} in its place and set that variable",
+			t.file, visible(place), name, variableOf(place)))
+	}
+}
+
+// notInVariables are characters that the name of a variable does not have.
+var notInVariables = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// variableOf is a name for the variable that holds a value: API_KEY for env.API_KEY, X_TOKEN for headers.X-Token.
+func variableOf(place string) string {
+	kind, key, _ := strings.Cut(place, ".")
+	if kind != "env" && kind != "headers" || key == "" {
+		return "NAME"
+	}
+	return strings.ToUpper(strings.Trim(notInVariables.ReplaceAllString(key, "_"), "_"))
 }
 
 // maxName is the longest name of a server that is added: it is part of the names of its tools.
@@ -259,10 +288,11 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 		switch err := t.set(e.Name, e.Entry, force); {
 		case errors.As(err, &there):
 			failed = true
-			fmt.Fprintf(p.err, "tenon: left out %q: %s\n", e.Name, there.msg)
+			p.warn(fmt.Sprintf("left out %q: %s", e.Name, there.msg))
 		case err != nil:
 			return err
 		default:
+			t.warnOfSecrets(p, e.Name, e.Entry)
 			fmt.Fprintf(p.out, "added %q to %s\n", e.Name, t.file)
 		}
 	}

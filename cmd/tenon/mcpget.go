@@ -122,6 +122,48 @@ func shownSecrets(members map[string]json.RawMessage) mcphost.Stdio {
 	return mcphost.Stdio{Args: all}
 }
 
+// secretPlaces are the places of an entry whose texts hold a secret and not a reference to a variable: env.NAME,
+// headers.NAME, args[0], url.
+func secretPlaces(entry json.RawMessage) []string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(entry, &members) != nil {
+		return nil
+	}
+	known := shownSecrets(members)
+	var places []string
+	var visit func(place string, value json.RawMessage)
+	visit = func(place string, value json.RawMessage) {
+		var (
+			text  string
+			list  []json.RawMessage
+			inner map[string]json.RawMessage
+		)
+		switch {
+		case json.Unmarshal(value, &text) == nil:
+			text = literal(text)
+			hidden := mcphost.MaskSecrets(known, text)
+			if place == "url" {
+				hidden = mcphost.MaskSecrets(mcphost.HTTP{URL: text}, hidden)
+			}
+			if hidden != text {
+				places = append(places, place)
+			}
+		case json.Unmarshal(value, &list) == nil:
+			for i, v := range list {
+				visit(fmt.Sprintf("%s[%d]", place, i), v)
+			}
+		case json.Unmarshal(value, &inner) == nil:
+			for _, key := range slices.Sorted(maps.Keys(inner)) {
+				visit(place+"."+key, inner[key])
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		visit(key, members[key])
+	}
+	return places
+}
+
 // namedTexts are the texts in a JSON value, as NAME=TEXT.
 func namedTexts(name string, value json.RawMessage) []string {
 	var (

@@ -69,7 +69,7 @@ func (s *session) writeTable(status []mcphost.ServerStatus) error {
 	if s.reportNone() {
 		return nil
 	}
-	t := &table{}
+	t := s.newTable()
 	if _, ok := terminal(s.out); ok && s.ansi() {
 		t.style = styleStatus
 	}

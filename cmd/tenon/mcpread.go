@@ -58,7 +58,7 @@ func (s *session) resources(ctx context.Context, server string, asJSON bool) err
 	}
 	s.report()
 	list := resourceList{make([]resourceRow, 0, len(resources)), make([]templateRow, 0, len(templates))}
-	t := &table{}
+	t := s.newTable()
 	for _, r := range resources {
 		list.Resources = append(list.Resources, resourceRow(r))
 		t.add(r.Server, r.URI, firstLine(r.Description, r.Name))
@@ -144,7 +144,7 @@ func (s *session) prompts(ctx context.Context, server string, asJSON bool) error
 	}
 	s.report()
 	rows := make([]promptRow, 0, len(prompts))
-	t := &table{}
+	t := s.newTable()
 	for _, pr := range prompts {
 		rows = append(rows, promptRow(pr))
 		t.add(pr.Server, promptUse(pr.Prompt), firstLine(pr.Description, pr.Title))

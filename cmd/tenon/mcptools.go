@@ -61,10 +61,10 @@ func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 	for _, s := range status {
 		if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
 			failed = true
-			fmt.Fprintf(p.err, "tenon: %s\n", serverLine(s))
+			p.warn(serverLine(s))
 		}
 		for _, r := range s.Rejected {
-			fmt.Fprintf(p.err, "tenon: server %q: left out tool %q: %s\n", s.Name, r.Name, oneLine(r.Reason))
+			p.warn(fmt.Sprintf("server %q: left out tool %q: %s", s.Name, r.Name, oneLine(r.Reason)))
 		}
 	}
 	return failed
@@ -92,10 +92,7 @@ func stateWords(s mcphost.Status) string {
 }
 
 func writeToolTable(p *process, tools []mcphost.Tool) error {
-	t := &table{}
-	if f, ok := terminal(p.out); ok {
-		t.width = columns(f)
-	}
+	t := p.newTable()
 	for _, tool := range tools {
 		t.add(tool.FullName, firstLine(tool.Description, tool.Title))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 )
 
@@ -172,19 +173,6 @@ func (pr *progress) stop() {
 	pr.wg.Wait()
 }
 
-// over is w, the terminal or what takes its place, with each write above the line.
-func (pr *progress) over(w io.Writer) io.Writer { return aboveWriter{pr, w} }
-
-type aboveWriter struct {
-	pr *progress
-	w  io.Writer
-}
-
-func (a aboveWriter) Write(b []byte) (n int, err error) {
-	a.pr.above(func() { n, err = a.w.Write(b) })
-	return n, err
-}
-
 func (pr *progress) wipe() {
 	if pr.drawn == 0 {
 		return
@@ -207,7 +195,8 @@ func (pr *progress) draw(now time.Time) {
 	if room < 8 {
 		return
 	}
-	text, cells := clip(line, room)
+	text := runewidth.Truncate(line, room, "…")
+	cells := runewidth.StringWidth(text)
 	if pr.ansi {
 		spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 		fmt.Fprintf(pr.w, "\r\x1b[K\x1b[36m%c\x1b[0m \x1b[2m%s\x1b[0m", spinner[pr.frame%len(spinner)], text)
@@ -242,23 +231,6 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return d.Truncate(time.Second).String()
-}
-
-// clip shortens s to at most room cells and says how many it takes. Characters from the East Asian blocks
-// on count as two cells.
-func clip(s string, room int) (string, int) {
-	cells := 0
-	for i, r := range s {
-		w := 1
-		if r >= 0x1100 {
-			w = 2
-		}
-		if cells+w > room-1 && i+len(string(r)) < len(s) {
-			return s[:i] + "…", cells + 1
-		}
-		cells += w
-	}
-	return s, cells
 }
 
 // printable makes a text from a server safe to write to a terminal: control characters, which could move

@@ -134,7 +134,7 @@ func TestUsageErrors(t *testing.T) {
 		{"a budget that cannot be kept", []string{"run", "--offline", "hi", "--strict-mcp-config", "--max-budget-usd=1"}, `--max-budget-usd cannot be kept with model "offline", whose price is not known; leave it out, or ask a model whose price is known`},
 		{"a session that is no UUID", []string{"run", "--offline", "hi", "--strict-mcp-config", "--session-id=7"}, `--session-id is "7": set a UUID, or leave it empty for a new one`},
 		{"bad source", []string{"mcp", "list", "--setting-sources", "moon"}, `--setting-sources: unknown source "moon"; give any of user, project, local`},
-		{"too few arguments", []string{"mcp", "call", "files"}, `mcp call wants SERVER TOOL [JSON], got 1 argument; try 'tenon mcp call --help'`},
+		{"too few arguments", []string{"mcp", "call", "files"}, `no TOOL given; 'tenon mcp tools files' lists those of the server`},
 		{"no servers", []string{"mcp", "call", "files", "read", "--strict-mcp-config"}, `no server "files": no servers are configured; add some to .mcp.json or give --mcp-config FILE`},
 		{"unknown server", []string{"mcp", "tools", "fils", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"}}}`}, `no server "fils"; did you mean "files"?`},
 		{"unlike any server", []string{"mcp", "tools", "zzz", "--strict-mcp-config", "--mcp-config", `{"mcpServers":{"files":{"command":"x"},"calc":{"command":"x"}}}`}, `no server "zzz"; there is calc or files`},

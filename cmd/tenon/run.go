@@ -57,8 +57,9 @@ Environment:
   ANTHROPIC_AUTH_TOKEN  a bearer token in its place
   ANTHROPIC_BASE_URL    another address of the Messages API: a gateway or a local server
   ANTHROPIC_MODEL       the model unless --model names one
-  MCP_TIMEOUT           milliseconds that a server has to connect (30000); the first turn waits as long for it, or
-                        for CLAUDE_CODE_MCP_STARTUP_WAIT_MS milliseconds, then goes on without it
+  MCP_TIMEOUT           milliseconds that a server has to connect (30000); a server that --allowedTools or an
+                        offline prompt names is waited for as long, the others for at most 2 seconds;
+                        CLAUDE_CODE_MCP_STARTUP_WAIT_MS sets another wait, in milliseconds
   MCP_TOOL_TIMEOUT      milliseconds that a tool call may take (600000)
   NO_COLOR, TERM=dumb   no colours and no escape sequences`
 
@@ -101,7 +102,9 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	}
 	pr := startProgress(p)
 	defer pr.stop()
-	opts, err := f.options(p, pr, srv)
+	v := f.view(p, pr)
+	defer v.stderr.close()
+	opts, err := f.options(p, v, srv)
 	if err != nil {
 		return err
 	}
@@ -122,6 +125,8 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		return processIDs(status)
 	})
 	if f.inputFormat != "stream-json" {
+		v.waitFor(ctx, client, f.needed(srv.names(), prompt), waitLimit(srv.environment(p)))
+		v.expect(prompt)
 		if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
 			return err
 		}
@@ -129,7 +134,14 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 			return err
 		}
 	}
-	return f.converse(ctx, p, pr, client)
+	return f.converse(ctx, v, client)
+}
+
+func (f *runFlags) view(p *process, pr *progress) *view {
+	return &view{
+		p: p, progress: pr, report: newReporter(p, pr), stderr: newStderrView(p, pr),
+		printer: newPrinter(f.format, p), verbose: f.verbose, offline: f.offline,
+	}
 }
 
 // prompt is what is asked; empty when it comes as messages on standard input.
@@ -145,10 +157,10 @@ func (f *runFlags) prompt(ctx context.Context, p *process, args []string) (strin
 
 // converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
 // interruptWait to end properly.
-func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, client *agent.Client) error {
+func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client) error {
+	pr := v.progress
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	v := &view{p: p, progress: pr, printer: newPrinter(f.format, p), verbose: f.verbose}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
@@ -164,7 +176,7 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 	defer stopFollow()
 	stopInput := func() error { return nil }
 	if f.inputFormat == "stream-json" {
-		stopInput = f.listen(live, p, client, v)
+		stopInput = f.listen(live, client, v)
 		defer func() { _ = stopInput() }() // what it has to say matters at the end alone
 	}
 	for m, err := range client.Messages(live) {
@@ -188,9 +200,9 @@ func (f *runFlags) converse(ctx context.Context, p *process, pr *progress, clien
 
 // listen takes in what is said on standard input while the run goes on. The function that it returns ends that, and
 // says whether nothing was asked; it may be called twice.
-func (f *runFlags) listen(live context.Context, p *process, client *agent.Client, v *view) (stop func() error) {
+func (f *runFlags) listen(live context.Context, client *agent.Client, v *view) (stop func() error) {
 	ctx, cancel := context.WithCancel(live)
-	in := &streamInput{p: p, client: client, reply: func(reply any) (err error) {
+	in := &streamInput{p: v.p, client: client, sent: func(c agent.Content) { v.expect(c.Text()) }, reply: func(reply any) (err error) {
 		v.progress.above(func() { err = writeLine(v.p.out, reply) }) // between messages
 		return err
 	}}

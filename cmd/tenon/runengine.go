@@ -23,9 +23,10 @@ func (f *runFlags) engine(p *process, pr *progress, o *agent.Options) (agent.Eng
 			HTTPClient:   modeltest.Offline().Client(),
 			DefaultModel: "offline",
 			MaxRetries:   native.NoRetries,
+			ResultsDir:   p.resultsDir(),
 		}), nothing, nil
 	}
-	return native.New(nil), nothing, nil
+	return native.New(&native.Options{ResultsDir: p.resultsDir()}), nothing, nil
 }
 
 // claudeCode is the engine on the Claude Code CLI. The CLI has this process's environment by itself;
@@ -35,7 +36,7 @@ func (f *runFlags) claudeCode(p *process, pr *progress, o *agent.Options) (agent
 	if f.verbose {
 		e.Stderr = func(line string) { pr.above(func() { fmt.Fprintf(p.err, "[claude] %s\n", printable(line)) }) }
 	}
-	o.Env = map[string]string{startupWait: o.Env[startupWait]}
+	o.Env = map[string]string{}
 	if !f.offline {
 		return claudecode.New(e), func() {}, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -13,7 +12,6 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native"
 	"github.com/tenon-sdk/tenon/mcpconfig"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -135,7 +133,7 @@ func (f *runFlags) takeRules(args []string) []string {
 }
 
 // options are the agent's options that the flags and the environment come to.
-func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Options, error) {
+func (f *runFlags) options(p *process, v *view, srv *servers) (*agent.Options, error) {
 	schema, err := schemaArg(p, f.jsonSchema)
 	if err != nil {
 		return nil, err
@@ -148,7 +146,7 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 			return nil, usagef("--add-dir %s: it is no directory", dir)
 		}
 	}
-	env, bad := runEnv(p, srv)
+	env := srv.environment(p)
 	o := &agent.Options{
 		Model:                  f.model,
 		FallbackModel:          f.fallback,
@@ -172,11 +170,11 @@ func (f *runFlags) options(p *process, pr *progress, srv *servers) (*agent.Optio
 		Settings:               f.settings,
 		AdditionalDirectories:  f.addDirs,
 		SessionID:              f.sessionID,
-		ConfigProblems:         configErrors(append(srv.problems, bad...)),
+		ConfigProblems:         configErrors(srv.problems),
 	}
 	if f.verbose {
-		o.Stderr = stderrLines(p, pr)
-		o.Logger = slog.New(slog.NewTextHandler(pr.over(p.err), &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Stderr = v.stderr.line
+		o.Logger = slog.New(v.report)
 	}
 	return o, nil
 }
@@ -189,31 +187,6 @@ func (f *runFlags) settingSources() []agent.SettingSource {
 	}
 	return sources
 }
-
-// runEnv is the environment of a run, with the problem of the one variable that it replaces; the engine tells of
-// the others. An engine waits two seconds for the servers of configuration files before
-// its first turn. A run has but one prompt, and servers that are started by npx and the like are rarely there by
-// then: it waits as long as it does for servers of the command line, unless the user has said how long.
-func runEnv(p *process, srv *servers) (env map[string]string, bad []mcpconfig.Problem) {
-	env = srv.environment(p)
-	if bad = variableProblems(only(env, startupWait)); env[startupWait] != "" && len(bad) == 0 {
-		return env, nil
-	}
-	env[startupWait] = strconv.FormatInt(mcphost.DefaultConnectTimeout.Milliseconds(), 10)
-	if v := env[connectTimeout]; v != "" && len(variableProblems(only(env, connectTimeout))) == 0 {
-		env[startupWait] = v
-	}
-	return env, bad
-}
-
-func only(env map[string]string, name string) map[string]string {
-	return map[string]string{name: env[name]}
-}
-
-const (
-	startupWait    = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
-	connectTimeout = "MCP_TIMEOUT"
-)
 
 // configErrors are the problems in the form of the init message.
 func configErrors(problems []mcpconfig.Problem) []agent.MCPServerError {

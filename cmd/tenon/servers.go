@@ -150,14 +150,18 @@ func policyRules(policies map[string]map[string]permission.ToolPolicy) map[permi
 // names are the servers' names, sorted.
 func (s *servers) names() []string { return slices.Sorted(maps.Keys(s.configs)) }
 
-// only keeps one server, so that nothing else is started.
-func (s *servers) only(name string) error {
-	cfg, ok := s.configs[name]
-	if !ok {
-		return s.unknown(name)
+// only keeps the servers of these names, so that nothing else is started.
+func (s *servers) only(names []string) error {
+	kept := map[string]mcphost.ServerConfig{}
+	for _, name := range names {
+		cfg, ok := s.configs[name]
+		if !ok {
+			return s.unknown(name)
+		}
+		kept[name] = cfg
 	}
-	s.configs = map[string]mcphost.ServerConfig{name: cfg}
-	s.problems = slices.DeleteFunc(s.problems, func(pr mcpconfig.Problem) bool { return pr.Server != name && pr.Server != "" })
+	s.configs = kept
+	s.problems = slices.DeleteFunc(s.problems, func(pr mcpconfig.Problem) bool { return pr.Server != "" && !slices.Contains(names, pr.Server) })
 	return nil
 }
 
@@ -196,14 +200,14 @@ func (s *session) reportNone() bool {
 	if len(s.configs) > 0 {
 		return false
 	}
-	fmt.Fprintln(s.err, "tenon: no servers are configured; add some to .mcp.json or give --mcp-config FILE")
+	s.warn("no servers are configured; add some to .mcp.json or give --mcp-config FILE")
 	return true
 }
 
 // reportProblems writes each problem on a line of its own.
 func reportProblems(p *process, problems []mcpconfig.Problem) {
 	for _, pr := range problems {
-		fmt.Fprintf(p.err, "tenon: %s\n", problemText(pr))
+		p.warn(problemText(pr))
 	}
 }
 

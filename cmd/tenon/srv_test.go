@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,6 +53,10 @@ func srvMain(args []string) int {
 		}
 	case "noisy":
 		fmt.Println("welcome to the noisy server")
+	case "loud":
+		for i := range 1 << 10 {
+			fmt.Fprintf(os.Stderr, "noise %d %s\n", i, strings.Repeat("x", 1<<10))
+		}
 	case "calc", "doomed":
 	default:
 		fmt.Fprintf(os.Stderr, "srv: no mood %q\n", mood)

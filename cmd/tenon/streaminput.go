@@ -18,7 +18,8 @@ import (
 type streamInput struct {
 	p      *process
 	client *agent.Client
-	reply  func(v any) error // writes to standard output, among the messages
+	reply  func(v any) error   // writes to standard output, among the messages
+	sent   func(agent.Content) // hears of each message that was sent
 	// lines counts those that came, said those that were user messages.
 	lines, said int
 }
@@ -142,6 +143,7 @@ func (s *streamInput) user(ctx context.Context, in inputLine) {
 	err = s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
 	if err == nil {
 		s.said++
+		s.sent(m.Content)
 	}
 	if err != nil && !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil {
 		s.complain("this message is left out: %s", message(err))

@@ -4,19 +4,36 @@ import (
 	"bufio"
 	"io"
 	"strings"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // A table is rows of cells, printed in columns. The first row is the heading.
 type table struct {
 	rows [][]string
-	// width is what the last column is cut to fit into; 0 means that it is not cut.
+	// width is the number of columns of the terminal. The last cell of a row is wrapped between words to
+	// fit into it. Zero means that no row is wrapped.
 	width int
 	// style, if not nil, dresses a cell that has been padded: row 0 is the heading.
 	style func(row, column int, cell, padded string) string
 }
 
-// leastRoom is what the last column is not cut below, however narrow the page is.
-const leastRoom = 20
+// newTable returns an empty table for standard output.
+func (p *process) newTable() *table {
+	t := &table{}
+	if f, ok := terminal(p.out); ok {
+		t.width = columns(f)
+	}
+	return t
+}
+
+const (
+	columnGap = 2
+	// leastRoom is the least room for the last cell beside the others. With less it stands below them.
+	leastRoom = 24
+	// belowIndent is the indentation of cells that stand below the others.
+	belowIndent = 4
+)
 
 func (t *table) add(cells ...string) {
 	for i, c := range cells {
@@ -33,36 +50,86 @@ func (t *table) write(w io.Writer) error {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], cells(c))
+			widths[i] = max(widths[i], runewidth.StringWidth(c))
 		}
 	}
 	b := bufio.NewWriter(w)
-	for r, row := range t.rows {
-		last := len(row) - 1
-		for last > 0 && row[last] == "" {
-			last--
-		}
-		used := 0
-		for i, c := range row[:last+1] {
-			padded := c
-			if i < last {
-				padded += strings.Repeat(" ", widths[i]-cells(c)+2)
-				used += widths[i] + 2
-			} else if t.width > 0 {
-				padded, _ = clip(c, max(t.width-used, leastRoom))
-			}
-			if t.style != nil {
-				padded = t.style(r, i, c, padded)
-			}
-			b.WriteString(padded)
-		}
-		b.WriteByte('\n')
+	for r := range t.rows {
+		t.writeRow(b, r, widths)
 	}
 	return b.Flush()
 }
 
-// cells is how many cells of a terminal s takes.
-func cells(s string) int {
-	_, n := clip(s, 1<<30)
-	return n
+// writeRow prints one row, on several lines where it does not fit on one.
+func (t *table) writeRow(b *bufio.Writer, r int, widths []int) {
+	row := t.rows[r]
+	last := len(row) - 1
+	for last > 0 && row[last] == "" {
+		last--
+	}
+	before := 0 // of the last column
+	for _, w := range widths[:len(widths)-1] {
+		before += w + columnGap
+	}
+	below := t.width > 0 && len(widths) > 1 && before+leastRoom > t.width && before+widths[len(widths)-1] > t.width
+	at := 0 // the column of the terminal
+	for i, c := range row[:last+1] {
+		if t.width > 0 && i == len(widths)-1 {
+			t.writeLast(b, r, i, c, at, below)
+			break
+		}
+		if below && i > 0 && at+widths[i] > t.width {
+			b.WriteString("\n" + strings.Repeat(" ", belowIndent))
+			at = belowIndent
+		}
+		padded := c
+		if i < last && !(below && i == len(widths)-2) {
+			padded = runewidth.FillRight(c, widths[i]+columnGap)
+			at += widths[i] + columnGap
+		}
+		b.WriteString(t.dress(r, i, c, padded))
+	}
+	b.WriteByte('\n')
+}
+
+// writeLast prints the cell of the last column, beside the others from the given column of the terminal on, or below them.
+func (t *table) writeLast(b *bufio.Writer, r, i int, cell string, at int, below bool) {
+	if below {
+		at = belowIndent
+		b.WriteString("\n" + strings.Repeat(" ", at))
+	}
+	for n, line := range wrapWords(cell, t.width-at) {
+		if n > 0 {
+			b.WriteString("\n" + strings.Repeat(" ", at))
+		}
+		b.WriteString(t.dress(r, i, cell, line))
+	}
+}
+
+func (t *table) dress(row, column int, cell, padded string) string {
+	if t.style == nil {
+		return padded
+	}
+	return t.style(row, column, cell, padded)
+}
+
+// wrapWords breaks a text between words into lines of at most room columns. A longer word has a line of its own.
+func wrapWords(s string, room int) []string {
+	lines := []string{""}
+	used := 0
+	for word := range strings.FieldsSeq(s) {
+		w := runewidth.StringWidth(word)
+		switch {
+		case used == 0:
+			lines[len(lines)-1] = word
+			used = w
+		case used+1+w > room:
+			lines = append(lines, word)
+			used = w
+		default:
+			lines[len(lines)-1] += " " + word
+			used += 1 + w
+		}
+	}
+	return lines
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/modeltest"
 )
 
 // A view shows a run: the answer on standard output by its printer, the progress on the terminal, and what
@@ -19,15 +20,19 @@ import (
 type view struct {
 	p        *process
 	progress *progress
+	report   *reporter
+	stderr   *stderrView
 	printer  printer
 	verbose  bool
+	offline  bool // no model decides which calls are made: each that fails is a failure of the run
 
-	turn     atomic.Bool       // a turn has begun and has no result yet; for any goroutine
-	started  bool              // the init message has come
-	names    map[string]string // of the tool calls under way, by id
-	failed   []failedCall
-	reported map[string]bool // lines that stand on standard error
-	result   *agent.Result   // the last
+	turn    atomic.Bool       // a turn has begun and has no result yet; for any goroutine
+	started bool              // the init message has come
+	names   map[string]string // of the tool calls under way, by id
+	failed  []failedCall
+	made    int           // tool calls
+	asked   atomic.Int64  // calls that the prompts spell out, offline; for any goroutine
+	result  *agent.Result // the last
 }
 
 // A failedCall is a tool call that came to an error. It is told of at the end, when it is known which of them
@@ -107,6 +112,7 @@ func (v *view) assistant(m *agent.Assistant) {
 			v.names = map[string]string{}
 		}
 		v.names[use.ID] = use.Name
+		v.made++
 		v.progress.toolStarted(use.ID, use.Name)
 		v.note("%s %s", use.Name, clipText(string(use.Input), 400))
 	}
@@ -134,15 +140,7 @@ func (v *view) complain(format string, args ...any) {
 	if v.printer.streams() && !v.verbose {
 		return
 	}
-	line := oneLine(fmt.Sprintf(format, args...))
-	if v.reported[line] {
-		return
-	}
-	if v.reported == nil {
-		v.reported = map[string]bool{}
-	}
-	v.reported[line] = true
-	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
+	v.report.warn(oneLine(fmt.Sprintf(format, args...)))
 }
 
 // note writes a line for those who asked for more.
@@ -185,8 +183,25 @@ func (v *view) finish(ctx context.Context, client *agent.Client) error {
 		return agent.ErrNoResult
 	}
 	r := v.result
+	if missing := int(v.asked.Load()) - v.made; missing > 0 && !r.IsError {
+		v.complain("%s of the prompt was not made; the answer tells why", count(missing, "call"))
+	}
 	v.note("%s in %s, %d tokens in, %d out, about $%.4f", count(r.NumTurns, "turn"), seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
-	return runError(r)
+	if err := runError(r); err != nil || !v.offline {
+		return err
+	}
+	if len(v.failed) > 0 || len(r.PermissionDenials) > 0 || int(v.asked.Load()) > v.made {
+		return errReported
+	}
+	return nil
+}
+
+// expect counts the calls that a prompt spells out for the offline model. A call that fails, is not allowed or not made
+// is then a failure of the run: no model was there to decide otherwise.
+func (v *view) expect(prompt string) {
+	if v.offline {
+		v.asked.Add(int64(len(modeltest.OfflineCalls(prompt))))
+	}
 }
 
 // reportCalls tells of the calls that came to nothing, each once.

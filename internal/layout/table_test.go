@@ -120,6 +120,7 @@ var walls = []struct {
 	},
 	{"github.com/spf13/cobra", "command lines are read by commands", []string{"cmd"}},
 	{"golang.org/x/term", "terminals are for commands", []string{"cmd"}},
+	{"github.com/mattn/go-runewidth", "terminals are for commands", []string{"cmd"}},
 	{"github.com/zalando/go-keyring", "tokens are kept by mcpauth", []string{"mcpauth"}},
 }
 
