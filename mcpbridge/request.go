@@ -127,6 +127,9 @@ func (r *request) call() (mcpserver.Call, error) {
 		ClientCapabilities: r.client.caps,
 		ProtocolVersion:    r.client.version,
 	}
+	if !r.modern { // without rounds these members mean nothing, and no handler may take them for answers
+		return c, nil
+	}
 	if err := r.DecodeParam("inputResponses", &c.InputResponses); err != nil {
 		return c, err
 	}

@@ -68,7 +68,7 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	if err != nil {
 		return Errorf("%s", err), nil
 	}
-	round, err := s.beginRound(KindTool, &c)
+	round, err := s.beginRound(ctx, KindTool, &c)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (s *Server) complete(ctx context.Context, ss *Session, p *mcp.CompleteParam
 		name = p.Ref.Name + p.Ref.URI // only one of them is set
 	}
 	var r *mcp.CompleteResult
-	_, err := s.runReader(ctx, ss, KindCompletion, name, func(ctx context.Context) (_ mcp.InputRequestMap, _ string, err error) {
+	_, err := s.runReader(ctx, ss, KindCompletion, name, nil, func(ctx context.Context) (_ mcp.InputRequestMap, _ string, err error) {
 		r, err = s.opts.Complete(ctx, p)
 		return nil, "", err
 	})

@@ -51,7 +51,7 @@ func headerParams(schema json.RawMessage) (params []HeaderParam, ignored []strin
 	if !bytes.Contains(schema, []byte(headerKeyword)) && !bytes.Contains(schema, []byte(`\u`)) {
 		return nil, nil, nil
 	}
-	root, err := parseTree(json.NewDecoder(bytes.NewReader(schema)))
+	root, err := parseTree(schema)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,61 +150,4 @@ func isToken(c rune) bool {
 		return true
 	}
 	return c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-}
-
-// A tree is a JSON value whose objects keep their order.
-type tree struct {
-	members []treeMember
-	items   []tree
-	scalar  any
-}
-
-type treeMember struct {
-	name  string
-	value tree
-}
-
-// member returns the last member of that name, which is the one that counts.
-func (t tree) member(name string) (tree, bool) {
-	for _, m := range slices.Backward(t.members) {
-		if m.name == name {
-			return m.value, true
-		}
-	}
-	return tree{}, false
-}
-
-func parseTree(dec *json.Decoder) (tree, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return tree{}, err
-	}
-	delim, ok := token.(json.Delim)
-	if !ok {
-		return tree{scalar: token}, nil
-	}
-	var t tree
-	if delim == '{' {
-		t.members = []treeMember{}
-	}
-	for dec.More() {
-		var m treeMember
-		if delim == '{' {
-			name, err := dec.Token()
-			if err != nil {
-				return tree{}, err
-			}
-			m.name, _ = name.(string) // always one
-		}
-		if m.value, err = parseTree(dec); err != nil {
-			return tree{}, err
-		}
-		if delim == '{' {
-			t.members = append(t.members, m)
-		} else {
-			t.items = append(t.items, m.value)
-		}
-	}
-	_, err = dec.Token() // the end
-	return t, err
 }

@@ -209,12 +209,28 @@ func (s *librarySession) clientOptions() *mcp.ClientOptions {
 			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
 		}
 		o.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return s.opts.Elicit(ctx, r.Params)
+			check, err := newElicitCheck(r.Params)
+			if err != nil {
+				return nil, err
+			}
+			result, err := containResult(ctx, s.owner.log.Load(), "SessionOptions.Elicit", func() (*mcp.ElicitResult, error) {
+				return s.opts.Elicit(ctx, r.Params)
+			})
+			if err != nil {
+				return nil, err
+			}
+			return check.take(result)
 		}
 	}
 	if s.opts.Sample != nil {
 		o.CreateMessageHandler = func(ctx context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			return s.opts.Sample(ctx, r.Params)
+			result, err := containResult(ctx, s.owner.log.Load(), "SessionOptions.Sample", func() (*mcp.CreateMessageResult, error) {
+				return s.opts.Sample(ctx, r.Params)
+			})
+			if err == nil && result == nil {
+				err = errNoAnswer
+			}
+			return result, err
 		}
 	}
 	return o
@@ -231,7 +247,12 @@ func (s *librarySession) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		default:
 			if method == "roots/list" && s.opts.ListRoots != nil {
-				roots, err := s.opts.ListRoots(ctx)
+				roots, err := containResult(ctx, s.owner.log.Load(), "SessionOptions.ListRoots", func() ([]*mcp.Root, error) {
+					return s.opts.ListRoots(ctx)
+				})
+				if err == nil {
+					err = checkRoots(roots)
+				}
 				if err != nil {
 					return nil, err
 				}
@@ -251,7 +272,10 @@ func (s *librarySession) notify(ctx context.Context, method string, params any) 
 		s.owner.changed()
 	}
 	if s.opts.Notify != nil {
-		s.opts.Notify(ctx, Notification{Method: method, Params: params})
+		_ = contain(ctx, s.owner.log.Load(), "SessionOptions.Notify", func() error { // a panic has been logged
+			s.opts.Notify(ctx, Notification{Method: method, Params: params})
+			return nil
+		})
 	}
 }
 

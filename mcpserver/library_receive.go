@@ -203,6 +203,15 @@ func callOf(req libraryRequest) Call {
 	return c
 }
 
+// continues takes over the answers to what the last round of the call asked for.
+// Protocols without rounds have none: there they are members like any other that
+// nobody knows, and no handler may take them for answers.
+func (c *Call) continues(responses mcp.InputResponseMap, state string) {
+	if c.Rounds {
+		c.InputResponses, c.RequestState = responses, state
+	}
+}
+
 type extraKey struct{}
 
 // extraFrom is what the transport tells of the request that ctx's call came with.
@@ -254,7 +263,7 @@ func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	}
 	defer release()
 	c.Name, c.Arguments = req.Params.Name, req.Params.Arguments
-	c.InputResponses, c.RequestState = req.Params.InputResponses, req.Params.RequestState
+	c.continues(req.Params.InputResponses, req.Params.RequestState)
 	result, err := session.CallTool(ctx, c)
 	if err != nil {
 		return nil, err
@@ -310,7 +319,7 @@ func (f *face) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (
 		return nil, err
 	}
 	defer release()
-	c.InputResponses, c.RequestState = req.Params.InputResponses, req.Params.RequestState
+	c.continues(req.Params.InputResponses, req.Params.RequestState)
 	result, err := session.ReadResource(WithCall(ctx, c), req.Params.URI)
 	if err != nil || result == nil {
 		return result, err
@@ -367,7 +376,7 @@ func (f *face) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.G
 		return nil, err
 	}
 	defer release()
-	c.InputResponses, c.RequestState = req.Params.InputResponses, req.Params.RequestState
+	c.continues(req.Params.InputResponses, req.Params.RequestState)
 	args := req.Params.Arguments
 	if args == nil {
 		args = map[string]string{}

@@ -2,10 +2,8 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,10 +14,18 @@ func (ss *Session) notify(ctx context.Context, n Notification) error {
 	if err := ss.check(ctx); err != nil {
 		return err
 	}
-	if ss.sink != nil {
-		ss.sink(ctx, n)
+	return ss.deliver(ctx, n)
+}
+
+// deliver hands a notification to the client.
+func (ss *Session) deliver(ctx context.Context, n Notification) error {
+	if ss.sink == nil {
+		return nil
 	}
-	return nil
+	return contain(ctx, ss.logger(), "SessionOptions.Notify", func() error {
+		ss.sink(ctx, n)
+		return nil
+	})
 }
 
 // announce tells the client that a list has changed.
@@ -81,7 +87,7 @@ func (ss *Session) pump() {
 		n := ss.pending[0]
 		ss.pending = slices.Delete(ss.pending, 0, 1)
 		ss.mu.Unlock()
-		ss.sink(ctx, n)
+		_ = ss.deliver(ctx, n) // a panic has been logged
 	}
 }
 
@@ -95,7 +101,7 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 		return &NotFoundError{KindResource, uri}
 	}
 	if f := ss.server.opts.Subscribe; f != nil {
-		if err := ss.server.contained(ctx, f, uri); err != nil {
+		if err := contain(ctx, ss.logger(), "Options.Subscribe", func() error { return f(ctx, uri) }); err != nil {
 			return fmt.Errorf("subscribing to %q: %w", uri, err)
 		}
 	}
@@ -103,18 +109,6 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	ss.subscribed[uri] = struct{}{}
 	ss.mu.Unlock()
 	return nil
-}
-
-// contained calls a function of the options; a panic is logged and an error.
-func (s *Server) contained(ctx context.Context, f func(context.Context, string) error, uri string) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.logger.ErrorContext(ctx, "subscription handler panicked", "server", s.name, "uri", uri,
-				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = errors.New("internal error")
-		}
-	}()
-	return f(ctx, uri)
 }
 
 // Unsubscribe ends a subscription. It is no error if there is none.
@@ -127,7 +121,7 @@ func (ss *Session) Unsubscribe(ctx context.Context, uri string) error {
 	delete(ss.subscribed, uri)
 	ss.mu.Unlock()
 	if f := ss.server.opts.Unsubscribe; f != nil && was {
-		if err := ss.server.contained(ctx, f, uri); err != nil {
+		if err := contain(ctx, ss.logger(), "Options.Unsubscribe", func() error { return f(ctx, uri) }); err != nil {
 			return fmt.Errorf("unsubscribing from %q: %w", uri, err)
 		}
 	}

@@ -197,8 +197,12 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	if args == nil {
 		args = map[string]string{}
 	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
 	var r *mcp.GetPromptResult
-	asks, err := s.runReader(ctx, ss, KindPrompt, name, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+	asks, err := s.runReader(ctx, ss, KindPrompt, name, raw, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
 		var err error
 		if r, err = p.make(ctx, args); r == nil {
 			return nil, "", err

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,9 +16,9 @@ type readerFunc func(ctx context.Context) (requests mcp.InputRequestMap, state s
 // runReader runs a reader or a prompt handler under the pair in force, in as
 // many rounds as it asks the client for input. What run writes must not be read
 // if there is an error. A result means that the client has to be asked.
-func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name string, run readerFunc) (*Result, error) {
+func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name string, args json.RawMessage, run readerFunc) (*Result, error) {
 	c := callFrom(ctx)
-	c.Name, c.Arguments = name, nil
+	c.Name, c.Arguments = name, args
 	for round := 0; ; round++ {
 		requests, state, err := s.readOnce(ctx, ss, kind, c, run)
 		switch {
@@ -50,7 +51,7 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if ctx.Err() != nil {
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
 	}
-	rounds, err := s.beginRound(kind, &c)
+	rounds, err := s.beginRound(ctx, kind, &c)
 	if err != nil {
 		return nil, "", err
 	}

@@ -149,17 +149,25 @@ func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string
 // time limit goes on meanwhile: a tool that waits for people sets its own, or
 // [NoTimeout]. If the client cannot be asked it returns [ErrNotSupported].
 //
+// The answer's Action is accept, decline or cancel. The content of one that is
+// accepted matches p.RequestedSchema, with defaults set; others have none. An
+// answer that breaks this is an error, and so is a schema that cannot be used.
+//
 // Where the client cannot be asked during a call (protocol 2026-07-28), Elicit
 // returns an error that the handler has to return; the handler is then called
 // again from its beginning and gets the answer from the same call of Elicit.
 func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if r.scope != nil && r.scope.rounds != nil {
+		check, err := newElicitCheck(p)
+		if err != nil {
+			return nil, err
+		}
 		answer, err := r.scope.rounds.ask(p)
 		if err != nil {
 			return nil, err
 		}
 		if result, ok := answer.(*mcp.ElicitResult); ok {
-			return result, nil
+			return check.take(result)
 		}
 		return nil, fmt.Errorf("mcpserver: the client answered an elicitation with a %T", answer)
 	}
@@ -167,10 +175,10 @@ func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitR
 	if err != nil {
 		return nil, err
 	}
-	if ss == nil || ss.elicit == nil {
+	if ss == nil {
 		return nil, fmt.Errorf("asking the user: %w", ErrNotSupported)
 	}
-	return ss.elicit(ctx, p)
+	return ss.askUser(ctx, p)
 }
 
 // Sample asks the client's model. See [Request.Elicit] for when that is possible.
@@ -192,10 +200,10 @@ func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.
 	if err != nil {
 		return nil, err
 	}
-	if ss == nil || ss.sample == nil {
+	if ss == nil {
 		return nil, fmt.Errorf("asking the client's model: %w", ErrNotSupported)
 	}
-	return ss.sample(ctx, p)
+	return ss.askModel(ctx, p)
 }
 
 // ListRoots asks for the client's roots. See [Request.Elicit] for when that is possible.
@@ -214,10 +222,10 @@ func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ss == nil || ss.listRoots == nil {
+	if ss == nil {
 		return nil, fmt.Errorf("asking for roots: %w", ErrNotSupported)
 	}
-	return ss.listRoots(ctx)
+	return ss.askRoots(ctx)
 }
 
 // oneMessage converts an answer that may have several blocks.

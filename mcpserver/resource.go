@@ -171,7 +171,7 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 		return nil, &NotFoundError{KindResource, uri}
 	}
 	var r *mcp.ReadResourceResult
-	asks, err := s.runReader(ctx, ss, kind, uri, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+	asks, err := s.runReader(ctx, ss, kind, uri, nil, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
 		var err error
 		if r, err = read(ctx); r == nil {
 			return nil, "", err

@@ -48,27 +48,59 @@ type rounds struct {
 type roundState struct {
 	Handler string                     `json:"h,omitempty"` // the handler's own state
 	Known   map[string]json.RawMessage `json:"k,omitempty"`
+	Asked   map[string]askedFor        `json:"a,omitempty"` // what the client is to answer, by key
+	Sealed  int64                      `json:"t"`           // when, in nanoseconds of Unix time
 }
 
 // beginRound prepares a round of c, nil if the client of c can be asked while the
 // call runs. It opens the sealed state, takes out the answers to what the
-// handler asked through its Request, and leaves in c the rest. Its errors are
-// errors of the protocol.
-func (s *Server) beginRound(kind Kind, c *Call) (*rounds, error) {
+// handler asked through its Request, and leaves in c those to what the handler
+// asked by its result. Its errors are errors of the protocol.
+func (s *Server) beginRound(ctx context.Context, kind Kind, c *Call) (*rounds, error) {
 	if !c.Rounds {
 		return nil, nil
 	}
-	r := &rounds{server: s, owner: newStateOwner(kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
+	r := &rounds{server: s, owner: s.newStateOwner(ctx, kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
+	var state roundState
 	if c.RequestState != "" {
-		state, err := s.openState(r.owner, c.RequestState)
-		if err != nil {
+		var err error
+		switch state, err = s.openState(r.owner, c.RequestState); {
+		case errors.Is(err, errStateExpired):
+			return nil, invalidParams(err.Error())
+		case err != nil:
 			return nil, invalidParams("requestState is not one that this server gave for this call")
 		}
-		c.RequestState = state.Handler
 		maps.Copy(r.known, state.Known)
 	}
-	var own mcp.InputResponseMap
-	for key, response := range c.InputResponses {
+	c.RequestState = state.Handler
+	var err error
+	if c.InputResponses, err = r.take(c.InputResponses, state.Asked); err != nil {
+		return nil, invalidParams("inputResponses: " + err.Error())
+	}
+	if len(r.known) > maxRounds {
+		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRounds))
+	}
+	return r, nil
+}
+
+// take takes out of responses those to what the handler asked through its Request
+// and returns those to what it asked by its result. Answers to what nobody asked
+// never reach a handler: those that claim to be of the first kind are an error,
+// others are passed over, as the protocol wants it.
+func (r *rounds) take(responses mcp.InputResponseMap, asked map[string]askedFor) (own mcp.InputResponseMap, err error) {
+	for key, response := range responses {
+		question, was := asked[key]
+		_, known := r.known[key]
+		switch {
+		case was:
+		case known || !strings.HasPrefix(key, roundPrefix):
+			continue
+		default:
+			return nil, fmt.Errorf("%q answers nothing that was asked", key)
+		}
+		if err := question.check(response); err != nil {
+			return nil, fmt.Errorf("%q: %w", key, err)
+		}
 		if !strings.HasPrefix(key, roundPrefix) {
 			if own == nil {
 				own = make(mcp.InputResponseMap)
@@ -76,17 +108,11 @@ func (s *Server) beginRound(kind Kind, c *Call) (*rounds, error) {
 			own[key] = response
 			continue
 		}
-		raw, err := json.Marshal(response)
-		if err != nil {
-			return nil, invalidParams("inputResponses: " + err.Error())
+		if r.known[key], err = json.Marshal(response); err != nil {
+			return nil, err
 		}
-		r.known[key] = raw
 	}
-	c.InputResponses = own
-	if len(r.known) > maxRounds {
-		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRounds))
-	}
-	return r, nil
+	return own, nil
 }
 
 func invalidParams(what string) error {
@@ -95,7 +121,8 @@ func invalidParams(what string) error {
 
 // ask returns the answer to the handler's next question, or notes the question.
 func (r *rounds) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
-	kind, answer, supported := r.kindOf(question)
+	kind := questionKind(question)
+	answer, supported := r.answerTo(question)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !supported {
@@ -117,20 +144,31 @@ func (r *rounds) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
 	return nil, ErrInputRequired
 }
 
-// kindOf names a question after the capability that it needs, and says what its
-// answer looks like and whether the client declared the capability.
-func (r *rounds) kindOf(question mcp.InputRequest) (kind string, answer mcp.InputResponse, supported bool) {
+// questionKind names a question after the capability that it needs.
+func questionKind(question mcp.InputRequest) string {
+	switch question.(type) {
+	case *mcp.ElicitParams:
+		return "elicitation"
+	case *mcp.ListRootsParams:
+		return "roots"
+	}
+	return "sampling"
+}
+
+// answerTo says what the answer to a question looks like, and whether the client
+// declared the capability that it needs.
+func (r *rounds) answerTo(question mcp.InputRequest) (answer mcp.InputResponse, supported bool) {
 	caps := r.caps
 	if caps == nil {
 		caps = &mcp.ClientCapabilities{}
 	}
 	switch question.(type) {
 	case *mcp.ElicitParams:
-		return "elicitation", new(mcp.ElicitResult), caps.Elicitation != nil
+		return new(mcp.ElicitResult), caps.Elicitation != nil
 	case *mcp.ListRootsParams:
-		return "roots", new(mcp.ListRootsResult), caps.RootsV2 != nil
+		return new(mcp.ListRootsResult), caps.RootsV2 != nil
 	}
-	return "sampling", new(mcp.CreateMessageWithToolsResult), caps.Sampling != nil
+	return new(mcp.CreateMessageWithToolsResult), caps.Sampling != nil
 }
 
 // end says what a run of the handler has come to: nothing beside its own
@@ -147,7 +185,11 @@ func (r *rounds) end(failed bool) (mcp.InputRequestMap, string, error) {
 	case r.next == nil:
 		return nil, "", nil
 	}
-	state, err := r.server.sealState(r.owner, roundState{Known: r.known})
+	asked := make(map[string]askedFor, len(r.next))
+	for key, question := range r.next { // checked when they are asked again
+		asked[key] = askedFor{Kind: questionKind(question)}
+	}
+	state, err := r.server.sealState(r.owner, roundState{Known: r.known, Asked: asked})
 	return r.next, state, err
 }
 
@@ -164,13 +206,17 @@ func missingCapability(name string) error {
 }
 
 // seal is the state of a result that asks for input by itself.
-func (r *rounds) seal(state string) (string, error) {
+func (r *rounds) seal(state string, requests mcp.InputRequestMap) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if state == "" && len(r.known) == 0 {
-		return "", nil
+	asked := make(map[string]askedFor, len(requests))
+	for key, question := range requests {
+		var err error
+		if asked[key], err = newAskedFor(question); err != nil {
+			return "", fmt.Errorf("input %q: %w", key, err)
+		}
 	}
-	return r.server.sealState(r.owner, roundState{Handler: state, Known: r.known})
+	return r.server.sealState(r.owner, roundState{Handler: state, Known: r.known, Asked: asked})
 }
 
 // tool is what the result of a tool comes to in this round. A nil r changes nothing.
@@ -181,7 +227,7 @@ func (r *rounds) tool(result *Result) (*Result, error) {
 	if result.InputRequests != nil {
 		out := *result
 		var err error
-		out.RequestState, err = r.seal(result.RequestState)
+		out.RequestState, err = r.seal(result.RequestState, result.InputRequests)
 		return &out, err
 	}
 	requests, state, err := r.end(result.IsError)
@@ -201,7 +247,7 @@ func (r *rounds) read(requests mcp.InputRequestMap, state string, failure error)
 		return requests, state, failure
 	}
 	if failure == nil && requests != nil {
-		state, err := r.seal(state)
+		state, err := r.seal(state, requests)
 		return requests, state, err
 	}
 	requests, state, err := r.end(failure != nil)
@@ -233,29 +279,23 @@ func (ss *Session) fulfil(ctx context.Context, requests mcp.InputRequestMap) (mc
 func (ss *Session) answer(ctx context.Context, request mcp.InputRequest) (mcp.InputResponse, error) {
 	switch p := request.(type) {
 	case *mcp.ElicitParams:
-		if ss.elicit != nil {
-			return ss.elicit(ctx, p)
-		}
+		return ss.askUser(ctx, p)
 	case *mcp.CreateMessageParams:
-		if ss.sample != nil {
-			result, err := ss.sample(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			// What a client of 2026-07-28 sends is decoded to this type as well.
-			return &mcp.CreateMessageWithToolsResult{
-				Meta: result.Meta, Content: []mcp.Content{result.Content}, Model: result.Model,
-				Role: result.Role, StopReason: result.StopReason,
-			}, nil
+		result, err := ss.askModel(ctx, p)
+		if err != nil {
+			return nil, err
 		}
+		// What a client of 2026-07-28 sends is decoded to this type as well.
+		return &mcp.CreateMessageWithToolsResult{
+			Meta: result.Meta, Content: []mcp.Content{result.Content}, Model: result.Model,
+			Role: result.Role, StopReason: result.StopReason,
+		}, nil
 	case *mcp.ListRootsParams:
-		if ss.listRoots != nil {
-			roots, err := ss.listRoots(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return &mcp.ListRootsResult{Roots: roots}, nil
+		roots, err := ss.askRoots(ctx)
+		if err != nil {
+			return nil, err
 		}
+		return &mcp.ListRootsResult{Roots: roots}, nil
 	}
 	return nil, ErrNotSupported
 }

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -199,5 +202,213 @@ func TestRoundsOfTheHandlersOwn(t *testing.T) {
 	})
 	if err != nil || again.Text() != "why?q step-2" {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// The state of a call is worth nothing to a call whose arguments differ in any
+// digit, whatever a float64 makes of them.
+//
+// fault H5
+func TestStatesAreBoundToExactArguments(t *testing.T) {
+	s := askingServer(t, nil)
+	ss := s.NewSession(nil)
+	defer ss.Close()
+	tests := []struct {
+		name, sealed, opened string
+		same                 bool
+	}{
+		{"spaces", `{"a":1,"b":[1,2]}`, ` { "a" : 1 , "b" : [ 1 , 2 ] } `, true},
+		{"order of members", `{"a":1,"b":{"c":1,"d":2}}`, `{"b":{"d":2,"c":1},"a":1}`, true},
+		{"escapes", `{"a":"A"}`, `{"a":"\u0041"}`, true},
+		{"no arguments", ``, `{}`, true},
+		{"null arguments", `null`, `{}`, true},
+		{"beyond 2^53", `{"account":9007199254740992}`, `{"account":9007199254740993}`, false},
+		{"beyond 2^53, nested", `{"a":[{"account":9007199254740992}]}`, `{"a":[{"account":9007199254740993}]}`, false},
+		{"many digits", `{"a":0.12345678901234567890}`, `{"a":0.12345678901234567891}`, false},
+		{"huge exponents", `{"a":1e400}`, `{"a":1e401}`, false},
+		{"zeros with a sign", `{"a":0}`, `{"a":-0}`, false},
+		{"a number as text", `{"a":1}`, `{"a":"1"}`, false},
+		{"null and an empty array", `{"a":null}`, `{"a":[]}`, false},
+		{"empty array and object", `{"a":[]}`, `{"a":{}}`, false},
+		{"order of items", `{"a":[1,2]}`, `{"a":[2,1]}`, false},
+		{"a member twice", `{"a":2}`, `{"a":1,"a":2}`, false},
+		{"two broken texts", `{"a":"\ud800"}`, `{"a":"\ud801"}`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, Arguments: json.RawMessage(tt.sealed)}
+			first, err := ss.CallTool(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.InputResponses, c.RequestState = answers(first.InputRequests), first.RequestState
+			c.Arguments = json.RawMessage(tt.opened)
+			if _, err := ss.CallTool(t.Context(), c); (err == nil) != tt.same {
+				t.Errorf("sealed for %s, opened with %s: %v", tt.sealed, tt.opened, err)
+			}
+		})
+	}
+}
+
+// The arguments of a prompt count as those of a tool do.
+//
+// fault H5
+func TestStatesOfPromptsAreBoundToTheirArguments(t *testing.T) {
+	ss := askingServer(t, nil).NewSession(nil)
+	defer ss.Close()
+	c := Call{Rounds: true, ClientCapabilities: canElicit}
+	first, err := ss.GetPrompt(WithCall(t.Context(), c), "ask", map[string]string{"for": "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.InputResponses, c.RequestState = answers(first.InputRequests), first.RequestState
+	if p, err := ss.GetPrompt(WithCall(t.Context(), c), "ask", map[string]string{"for": "bob"}); err == nil {
+		t.Errorf("got %+v", p)
+	}
+	if _, err := ss.GetPrompt(WithCall(t.Context(), c), "ask", map[string]string{"for": "ann"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An answer to what nobody asked reaches no handler: not one under a key that
+// only the server chooses, not one that the handler would ask for, not with the
+// state of an earlier round, and not in a protocol without rounds.
+//
+// fault H5
+func TestAnswersToNothingAreRefused(t *testing.T) {
+	s := askingServer(t, nil)
+	addRaw(t, s, "own", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+		if _, ok := RequestFrom(ctx).InputResponses["confirm"]; ok {
+			return Text("paid"), nil
+		}
+		return &Result{InputRequests: mcp.InputRequestMap{"confirm": &mcp.ElicitParams{Message: "pay?"}}}, nil
+	})
+	ss := s.NewSession(nil)
+	defer ss.Close()
+	yes := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"v": "forged"}}
+	c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+	first, err := ss.CallTool(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, state := range map[string]string{"no state": "", "the state of another question": first.RequestState} {
+		c.RequestState = state
+		c.InputResponses = mcp.InputResponseMap{"tenon-elicitation-1": yes, "tenon-elicitation-2": yes}
+		if r, err := ss.CallTool(t.Context(), c); err == nil || !strings.Contains(err.Error(), "answers nothing that was asked") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	c = Call{Name: "own", Rounds: true, ClientCapabilities: canElicit, InputResponses: mcp.InputResponseMap{"confirm": yes}}
+	r, err := ss.CallTool(t.Context(), c)
+	if err != nil || r.InputRequests["confirm"] == nil || r.Text() != "" {
+		t.Errorf("a handler's own key: %+v, %v; want the question", r, err)
+	}
+	c.RequestState = r.RequestState
+	c.InputResponses["more"] = yes // as the protocol wants it, what is unknown beside the answer is passed over
+	if r, err = ss.CallTool(t.Context(), c); err != nil || r.Text() != "paid" {
+		t.Errorf("the answer to what was asked: %+v, %v", r, err)
+	}
+	// An answer that was given stays as it was given.
+	c = Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState}
+	second, err := ss.CallTool(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.RequestState, c.InputResponses = second.RequestState, answers(second.InputRequests)
+	c.InputResponses["tenon-elicitation-1"] = yes
+	if r, err := ss.CallTool(t.Context(), c); err != nil || r.Text() != "name?tenon-elicitation-1 colour?tenon-elicitation-2" {
+		t.Errorf("an answer given twice: %+v, %v", r, err)
+	}
+}
+
+// A state lasts for a time: the default, the server's, or for ever.
+//
+// fault C8
+func TestStatesExpire(t *testing.T) {
+	tests := []struct {
+		name      string
+		life, age time.Duration
+		opens     bool
+	}{
+		{"within the default", 0, DefaultStateLifetime, true},
+		{"beyond the default", 0, DefaultStateLifetime + time.Nanosecond, false},
+		{"within that of the server", time.Minute, time.Minute, true},
+		{"beyond that of the server", time.Minute, time.Minute + time.Nanosecond, false},
+		{"for ever", -1, 1000 * time.Hour, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ss := askingServer(t, &Options{StateLifetime: tt.life}).NewSession(nil)
+				defer ss.Close()
+				c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+				first, err := ss.CallTool(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(tt.age)
+				c.InputResponses, c.RequestState = answers(first.InputRequests), first.RequestState
+				_, err = ss.CallTool(t.Context(), c)
+				if (err == nil) != tt.opens || err != nil && !strings.Contains(err.Error(), "requestState has expired; call again without it") {
+					t.Errorf("after %s: %v", tt.age, err)
+				}
+			})
+		})
+	}
+}
+
+// A state is worth nothing to another user.
+//
+// fault C8
+func TestStatesAreBoundToUsers(t *testing.T) {
+	ss := askingServer(t, nil).NewSession(nil)
+	defer ss.Close()
+	as := func(user string) context.Context {
+		return context.WithValue(t.Context(), extraKey{}, &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{UserID: user}})
+	}
+	c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+	first, err := ss.CallTool(as("ann"), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.InputResponses, c.RequestState = answers(first.InputRequests), first.RequestState
+	for name, ctx := range map[string]context.Context{"another user": as("bob"), "a token without a user": as(""), "no token": t.Context()} {
+		if r, err := ss.CallTool(ctx, c); err == nil || !strings.Contains(err.Error(), "requestState is not one") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := ss.CallTool(as("ann"), c); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call may have maxRounds answers, and no more.
+//
+// fault F19
+func TestAnswersAreBounded(t *testing.T) {
+	s := newTestServer(t, nil)
+	ss := s.NewSession(nil)
+	defer ss.Close()
+	for questions, fine := range map[int]bool{maxRounds: true, maxRounds + 1: false} {
+		name := fmt.Sprint("ask-", questions)
+		addRaw(t, s, name, func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+			var failed error
+			for range questions {
+				if _, err := RequestFrom(ctx).Elicit(ctx, &mcp.ElicitParams{Message: "?"}); err != nil {
+					failed = err
+				}
+			}
+			return Text("done"), failed
+		})
+		c := Call{Name: name, Rounds: true, ClientCapabilities: canElicit}
+		first, err := ss.CallTool(t.Context(), c)
+		if err != nil || len(first.InputRequests) != questions {
+			t.Fatalf("%+v, %v", first, err)
+		}
+		c.InputResponses, c.RequestState = answers(first.InputRequests), first.RequestState
+		r, err := ss.CallTool(t.Context(), c)
+		if fine && (err != nil || r.Text() != "done") || !fine && (err == nil || !strings.Contains(err.Error(), "more than 10 answers")) {
+			t.Errorf("%d answers: %+v, %v", questions, r, err)
+		}
 	}
 }

@@ -1,35 +1,34 @@
 package mcpserver
 
 import (
+	"bytes"
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 )
 
 // A stateOwner says which call a state belongs to: it is worth nothing to another.
 type stateOwner []byte
 
-// newStateOwner is the owner of the state of a call: the kind, the name and, for
-// tools, the arguments, whichever way they are spaced.
-func newStateOwner(kind Kind, c *Call) stateOwner {
-	arguments := sha256.Sum256(compactJSON(c.Arguments))
-	return fmt.Appendf(nil, "%s %q %x", kind, c.Name, arguments)
-}
-
-// compactJSON makes arguments comparable: a client may send them again with other spaces.
-func compactJSON(raw json.RawMessage) []byte {
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return raw
+// newStateOwner is the owner of the state of a call: the server, the kind, the
+// name, the arguments, whichever way they are spaced, and the user that the call's
+// bearer token names.
+func (s *Server) newStateOwner(ctx context.Context, kind Kind, c *Call) stateOwner {
+	args := c.Arguments
+	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || string(trimmed) == "null" {
+		args = emptyObject
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return raw
+	user := ""
+	if token := TokenInfo(ctx); token != nil {
+		user = token.UserID
 	}
-	return text
+	return fmt.Appendf(nil, "%q %s %q %x %q", s.name, kind, c.Name, sha256.Sum256(canonicalJSON(args)), user)
 }
 
 // stateCipher makes the cipher that seals states. The protocol demands that
@@ -43,7 +42,9 @@ func stateCipher(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
+// sealState seals a state for its owner and for [Options.StateLifetime] from now.
 func (s *Server) sealState(owner stateOwner, state roundState) (string, error) {
+	state.Sealed = time.Now().UnixNano()
 	plain, err := json.Marshal(state)
 	if err != nil {
 		return "", fmt.Errorf("sealing the state of a call: %w", err)
@@ -54,6 +55,9 @@ func (s *Server) sealState(owner stateOwner, state roundState) (string, error) {
 	}
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, owner)), nil
 }
+
+// errStateExpired says that a state is older than [Options.StateLifetime].
+var errStateExpired = errors.New("requestState has expired; call again without it")
 
 func (s *Server) openState(owner stateOwner, sealed string) (roundState, error) {
 	var state roundState
@@ -69,5 +73,11 @@ func (s *Server) openState(owner stateOwner, sealed string) (roundState, error) 
 	if err != nil {
 		return state, err
 	}
-	return state, json.Unmarshal(plain, &state)
+	if err := json.Unmarshal(plain, &state); err != nil {
+		return state, err
+	}
+	if life := s.opts.StateLifetime; life > 0 && time.Since(time.Unix(0, state.Sealed)) > life {
+		return state, errStateExpired
+	}
+	return state, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 const (
 	DefaultMaxBodyBytes = 4 << 20
 	DefaultMaxSessions  = 10_000
+	DefaultMaxRequests  = 20_000
 	DefaultIdleTimeout  = time.Hour
 )
 
@@ -30,6 +32,15 @@ type HTTPOptions struct {
 	// 2025-11-25; later versions have none). One more is answered with 503. Zero
 	// means DefaultMaxSessions, a negative value no bound.
 	MaxSessions int
+	// MaxRequests bounds the requests that are served at a time, the streams that
+	// stand open among them: a session of a protocol up to 2025-11-25 has one, a
+	// subscription of later ones is one. One more is answered with 503. Zero
+	// means DefaultMaxRequests, a negative value no bound.
+	//
+	// How long a client may take to send a request and to read its answer is for
+	// the [http.Server] to say: see its ReadHeaderTimeout, ReadTimeout and
+	// IdleTimeout. A WriteTimeout would end streams.
+	MaxRequests int
 	// IdleTimeout closes a session that has sent no request for so long. Zero means
 	// DefaultIdleTimeout, a negative value never.
 	IdleTimeout time.Duration
@@ -51,8 +62,11 @@ type HTTPOptions struct {
 	// JSONResponse answers requests up to 2025-11-25 with plain JSON instead of
 	// an event stream; progress then goes to the client's standing stream.
 	JSONResponse bool
-	// Logger hears of requests that were turned away and of errors. If nil, the
-	// server's logger does.
+	// Logger hears of errors and of requests that were turned away: of each that
+	// was answered with a status from 400 on, with the status and the reason but
+	// without its credentials. A flood of them makes a hundred records a
+	// minute, and one that says how many more there were. If nil, the server's
+	// logger does.
 	Logger *slog.Logger
 }
 
@@ -60,7 +74,8 @@ type HTTPOptions struct {
 type BearerAuth struct {
 	// Verify checks a token. A token that is not valid must be an error that
 	// wraps [auth.ErrInvalidToken]. If the result names a user, a session answers
-	// to that user only.
+	// to that user only, and so does the state of a call in rounds. A panic is
+	// logged, and the request is answered with 500.
 	Verify auth.TokenVerifier
 	// Scopes must all be granted by the token.
 	Scopes []string
@@ -78,15 +93,17 @@ type BearerAuth struct {
 // 2026-07-28 on. It is an [http.Handler] for any path. Call Shutdown before the
 // HTTP server's own: open streams would keep that waiting.
 type HTTPHandler struct {
-	opts    HTTPOptions
-	log     *slog.Logger
-	face    *face
-	handler http.Handler
-	modern  *mcp.StreamableHTTPHandler
-	legacy  *mcp.StreamableHTTPHandler
+	opts     HTTPOptions
+	log      *slog.Logger
+	refusals *refusalLog
+	face     *face
+	handler  http.Handler
+	modern   *mcp.StreamableHTTPHandler
+	legacy   *mcp.StreamableHTTPHandler
 
 	mu      sync.Mutex // guards the rest
 	closing bool
+	serving int           // requests and streams, from their headers on
 	opening int           // sessions that are being opened
 	work    int           // requests in flight, standing streams aside
 	idle    chan struct{} // closed when work is 0; nil while nobody waits
@@ -103,6 +120,7 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	if h.log == nil {
 		h.log = s.logger
 	}
+	h.refusals = &refusalLog{log: h.log}
 	h.opts.AllowedHosts = lowered(h.opts.AllowedHosts)
 	h.opts.AllowedOrigins = lowered(h.opts.AllowedOrigins)
 	lib := func(*http.Request) *mcp.Server { return h.face.lib }
@@ -117,12 +135,19 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	})
 	h.handler = http.HandlerFunc(h.serve)
 	if a := h.opts.Auth; a != nil {
-		h.handler = auth.RequireBearerToken(a.Verify, &auth.RequireBearerTokenOptions{
+		h.handler = auth.RequireBearerToken(h.verifier(a.Verify), &auth.RequireBearerTokenOptions{
 			ResourceMetadataURL: a.ResourceMetadataURL, Scopes: a.Scopes,
 			AllowMissingExpiration: a.AllowMissingExpiration, ClockSkew: a.ClockSkew,
 		})(h.handler)
 	}
 	return h
+}
+
+// verifier contains panics of a token verifier.
+func (h *HTTPHandler) verifier(verify auth.TokenVerifier) auth.TokenVerifier {
+	return func(ctx context.Context, token string, req *http.Request) (*auth.TokenInfo, error) {
+		return containResult(ctx, h.log, "BearerAuth.Verify", func() (*auth.TokenInfo, error) { return verify(ctx, token, req) })
+	}
 }
 
 func httpDefaults(o *HTTPOptions) HTTPOptions {
@@ -136,6 +161,9 @@ func httpDefaults(o *HTTPOptions) HTTPOptions {
 	if opts.MaxSessions == 0 {
 		opts.MaxSessions = DefaultMaxSessions
 	}
+	if opts.MaxRequests == 0 {
+		opts.MaxRequests = DefaultMaxRequests
+	}
 	if opts.IdleTimeout == 0 {
 		opts.IdleTimeout = DefaultIdleTimeout
 	}
@@ -148,16 +176,27 @@ func httpDefaults(o *HTTPOptions) HTTPOptions {
 // ServeHTTP serves one request. The order of the checks is that of their cost:
 // where it comes from, whether its token is good, what is in it.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	answer := &refusalWriter{ResponseWriter: w}
+	defer func() {
+		if answer.status >= http.StatusBadRequest {
+			h.refusals.refused(req, answer.status, strings.TrimSpace(strings.ToValidUTF8(string(answer.reason), "")))
+		}
+	}()
 	if err := h.checkSource(req); err != nil {
-		h.log.Warn("request turned away", "error", err, "remote", req.RemoteAddr)
-		http.Error(w, err.Error(), http.StatusForbidden)
+		http.Error(answer, err.Error(), http.StatusForbidden)
 		return
 	}
-	h.handler.ServeHTTP(w, req)
+	h.handler.ServeHTTP(answer, req)
 }
 
 // serve hands a request to the era that it belongs to.
 func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
+	if full := h.enter(); full != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, full.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer h.leave()
 	info, status, err := h.read(w, req)
 	if err != nil {
 		http.Error(w, err.Error(), status)
@@ -174,7 +213,6 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if info.opens && !h.reserve() {
-		h.log.Warn("too many sessions", "limit", h.opts.MaxSessions)
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, fmt.Sprintf("the limit of %d sessions is reached", h.opts.MaxSessions), http.StatusServiceUnavailable)
 		return
@@ -183,6 +221,23 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 	if info.opens {
 		h.unreserve() // it is open now, and counted as such
 	}
+}
+
+// enter counts a request that is being served, unless there are too many.
+func (h *HTTPHandler) enter() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.opts.MaxRequests >= 0 && h.serving >= h.opts.MaxRequests {
+		return fmt.Errorf("the limit of %d requests at a time is reached", h.opts.MaxRequests)
+	}
+	h.serving++
+	return nil
+}
+
+func (h *HTTPHandler) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serving--
 }
 
 // Sessions returns how many sessions are open (protocol up to 2025-11-25).
@@ -263,6 +318,7 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+	defer h.refusals.flush()
 	h.face.close()
 	// The library drops the answers of a session that is being closed: those
 	// that say that the calls were cancelled need a moment to get out.

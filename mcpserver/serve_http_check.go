@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -90,6 +92,11 @@ type httpRequest struct {
 func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpRequest, int, error) {
 	req.Header.Del(requestIDHeader) // ours to set
 	info := httpRequest{modern: req.Header.Get("Mcp-Protocol-Version") >= firstModern}
+	if req.Method == http.MethodPost || req.Method == http.MethodGet {
+		if err := h.negotiate(req); err != nil {
+			return info, http.StatusNotAcceptable, err
+		}
+	}
 	if req.Method != http.MethodPost {
 		info.stands = req.Method == http.MethodGet
 		return info, 0, nil
@@ -136,4 +143,50 @@ func metaVersion(m *rpcmsg.Message) string {
 		return ""
 	}
 	return meta.Version
+}
+
+// negotiate checks that the client takes what it will be answered with. Then it
+// says so in the form that the library knows: for that a header that is missing
+// refuses all, and one with a weight of 0 accepts.
+func (h *HTTPHandler) negotiate(req *http.Request) error {
+	const stream, plain = "text/event-stream", "application/json"
+	accept := req.Header.Values("Accept")
+	if !accepts(accept, stream) && !(h.opts.JSONResponse && req.Method == http.MethodPost && accepts(accept, plain)) {
+		return fmt.Errorf("the answer is %s, which the Accept header does not allow", stream)
+	}
+	req.Header.Set("Accept", plain+", "+stream)
+	return nil
+}
+
+// accepts reports whether the values of an Accept header allow a media type
+// (RFC 9110, section 12.5.1): of several ranges that match, the most specific
+// counts; without a range everything is allowed.
+func accepts(values []string, mediaType string) bool {
+	major, _, _ := strings.Cut(mediaType, "/")
+	none, best, ok := true, 0, false
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			none = false
+			name, params, err := mime.ParseMediaType(part)
+			if err != nil {
+				continue
+			}
+			specific := map[string]int{mediaType: 3, major + "/*": 2, "*/*": 1}[name]
+			if specific == 0 || specific < best {
+				continue
+			}
+			weight := 1.0
+			if q, has := params["q"]; has {
+				if weight, err = strconv.ParseFloat(q, 64); err != nil {
+					continue
+				}
+			}
+			ok = specific == best && ok || weight > 0
+			best = specific
+		}
+	}
+	return none || ok
 }

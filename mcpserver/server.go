@@ -18,6 +18,10 @@ import (
 // ErrClosed reports that a server or session was closed.
 var ErrClosed = errors.New("mcpserver: closed")
 
+// DefaultStateLifetime is how long a client may take to answer a question by
+// default (see [Options.StateLifetime]).
+const DefaultStateLifetime = time.Hour
+
 // closeGrace is how long Close waits for handlers to end.
 const closeGrace = time.Second
 
@@ -60,6 +64,10 @@ type Options struct {
 	// 2026-07-28). Processes that serve one address need the same. Nil means a
 	// random one.
 	StateKey []byte
+	// StateLifetime is how long a client may take to answer what such a call asks
+	// for. Its state is worth nothing afterwards, and the client has to call
+	// anew. Zero means DefaultStateLifetime, a negative value for ever.
+	StateLifetime time.Duration
 	// LookupEnv looks up environment variables; nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool)
 }
@@ -77,6 +85,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.LookupEnv == nil {
 		opts.LookupEnv = os.LookupEnv
+	}
+	if opts.StateLifetime == 0 {
+		opts.StateLifetime = DefaultStateLifetime
 	}
 	opts.Icons = slices.Clone(opts.Icons)
 	opts.StateKey = slices.Clone(opts.StateKey)

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,8 @@ type SessionOptions struct {
 	// become one.
 	Notify func(ctx context.Context, n Notification)
 	// Elicit, Sample and ListRoots ask the client while a call runs; nil means
-	// that it cannot be asked.
+	// that it cannot be asked. A panic in them is logged and an error for the
+	// handler. What Elicit returns is checked (see [Request.Elicit]).
 	Elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	Sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	ListRoots func(ctx context.Context) ([]*mcp.Root, error)
@@ -89,6 +91,11 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 		ss.begin()
 	}
 	return ss
+}
+
+// logger is the server's, with what tells the session.
+func (ss *Session) logger() *slog.Logger {
+	return ss.server.logger.With("server", ss.server.name, "session", ss.id)
 }
 
 // ID returns the session's id.
