@@ -62,8 +62,9 @@ func (s MCPServer) Usable() bool { return s.Status == "connected" || s.Status ==
 type MCPServerError struct {
 	// Name is the server's; it may be empty when a whole file could not be read.
 	Name string `json:"name,omitempty"`
-	// Type is "invalid_config" for an entry that was left out, "tool_left_out" for a tool, "invalid_environment" for an
-	// environment variable that cannot be used; the set is open.
+	// Type is "invalid_config" for an entry that was left out, "untrusted_config" for what a file of a checkout says and
+	// may not say without trust, "name_taken" for a server of a file whose name the program's servers have,
+	// "tool_left_out" for a tool, "invalid_environment" for an environment variable that cannot be used; the set is open.
 	Type    string `json:"type,omitempty"`
 	Message string `json:"message"`
 	Extra   Fields `json:"-"`

@@ -77,7 +77,16 @@ type Options struct {
 	// ~/.claude.json, and permissions, hooks and environment from Claude Code's settings files. Nil
 	// means the project's alone, so that a run does not depend on whose account it runs in; an empty
 	// slice means none, which is right for a service. What Options says itself wins over them.
+	//
+	// To name a source is to trust it. With nil the project's files are read without trust: they
+	// give servers, rules that deny or ask, and the modes plan and dontAsk. All else in them is
+	// listed in [SystemInit.MCPServerErrors] with the type "untrusted_config" and has no effect.
 	SettingSources []SettingSource
+	// TrustFile decides for each file of a checkout whether it is trusted: .mcp.json, .claude/settings.json
+	// and .claude/settings.local.json, as far as the sources have them. It gets the file's absolute path
+	// and the bytes that were read and are used. It is called while the session is opened, from one
+	// goroutine. Nil means that the files of the sources that SettingSources names are trusted.
+	TrustFile func(file string, contents []byte) bool
 	// Settings is one more settings file, laid over those of SettingSources: a path, or its JSON. Empty means none.
 	Settings string
 	// StrictMCPConfig uses no servers but those of MCPServers, Tools and Host: the SettingSources

@@ -10,7 +10,8 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
-// ServerConfigs are the servers in force as a host takes them, those that are disabled too. A server over HTTP or SSE
+// ServerConfigs are the servers in force as a host takes them, those that are disabled too, and an [mcphost.Invalid] for
+// each entry that is refused, so that it has a status and a reason. A server over HTTP or SSE
 // whose entry has no Authorization header gets the login that [Config.Tokens] has for its address, with what the entry's oauth says;
 // nobody is asked, so a server that wants a login and has none is in needs-auth, with that reason. The problems are entries for
 // which that cannot work.
@@ -38,7 +39,19 @@ func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 			out[name] = cfg
 		}
 	}
+	for name, r := range c.Refused {
+		if strings.TrimSpace(name) != "" {
+			out[name] = r.serverConfig()
+		}
+	}
 	return out, problems
+}
+
+// serverConfig is the refused entry as a host lists it.
+func (r Refusal) serverConfig() mcphost.Invalid {
+	p := r.Problem
+	p.Level = LevelNote // the status says what it costs
+	return mcphost.Invalid{Transport: string(r.Entry.Kind), Err: errors.New(p.String()), Common: r.Entry.common()}
 }
 
 // logins makes the authenticators of a configuration's servers.
@@ -90,8 +103,8 @@ func (e Entry) Authenticator(o *mcpauth.Options) (*mcpauth.Authenticator, error)
 	return mcpauth.New(e.URL, &opts)
 }
 
-// ServerConfig is the entry as a host takes it, without a login: see [Config.ServerConfigs].
-func (e Entry) ServerConfig() mcphost.ServerConfig {
+// common is what all kinds of servers have.
+func (e Entry) common() mcphost.Common {
 	common := mcphost.Common{
 		ConnectTimeout:  e.ConnectTimeout,
 		CallTimeout:     e.CallTimeout,
@@ -104,6 +117,12 @@ func (e Entry) ServerConfig() mcphost.ServerConfig {
 	if e.Scope != ScopeDynamic {
 		common.Source = string(e.Scope) // the dynamic scope counts as given in code
 	}
+	return common
+}
+
+// ServerConfig is the entry as a host takes it, without a login: see [Config.ServerConfigs].
+func (e Entry) ServerConfig() mcphost.ServerConfig {
+	common := e.common()
 	switch e.Kind {
 	case HTTP:
 		return mcphost.HTTP{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Common: common}

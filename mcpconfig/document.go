@@ -200,6 +200,24 @@ func (n node) kind() string {
 	return "a list"
 }
 
+// size is the type of the value and how much is in it, for messages.
+func (n node) size() string {
+	count := -1
+	switch v := n.v.Value.(type) {
+	case *hujson.Object:
+		count = len(v.Members)
+	case *hujson.Array:
+		count = len(v.Elements)
+	}
+	switch count {
+	case -1:
+		return n.kind()
+	case 1:
+		return n.kind() + " with 1 element"
+	}
+	return fmt.Sprintf("%s with %d elements", n.kind(), count)
+}
+
 // A member is one of an object's. The place of its name is where a message points to.
 type member struct {
 	name  string

@@ -275,6 +275,16 @@ func (d *entryDecoder) stdio(e *Entry) {
 	}
 }
 
+// granted is the field of a key that counts with trust only.
+func (d *entryDecoder) granted(key string) (member, bool) {
+	m, ok := d.fields[key]
+	if ok && d.opts.Untrusted && !m.value.isNull() {
+		d.withhold(m.value, m.value.size())
+		return member{}, false
+	}
+	return m, ok
+}
+
 // clean reports whether there is no fault yet at the node or below it.
 func (d *entryDecoder) clean(n node) bool {
 	return !slices.ContainsFunc(d.bad, func(p Problem) bool { return strings.HasPrefix(p.Path, n.path) })
@@ -312,7 +322,7 @@ func (d *entryDecoder) remote(e *Entry) {
 		}
 	})
 	d.headerValues(e.Headers)
-	if m, ok := d.fields[keyHeadersHelper]; ok {
+	if m, ok := d.granted(keyHeadersHelper); ok {
 		e.HeadersHelper = d.text(m.value, "a string: the shell command that prints the headers")
 	}
 	e.OAuth = d.oauth()

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
 // ProjectFile is the name of a project's configuration.
@@ -35,25 +38,44 @@ type LoadOptions struct {
 	Strict bool
 	// LookupEnv resolves ${NAME} and the variables above. Nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// TrustFile decides for each file of a checkout, by its absolute path and the bytes that were read, whether it is
+	// trusted: whether it may widen what a run does. The user's own files always are. Nil means that no file of a
+	// checkout is trusted. What counts without trust is in the documentation of the package.
+	TrustFile func(file string, contents []byte) bool
 }
 
 // A loader collects what the sources give, the highest first.
 type loader struct {
 	opts     LoadOptions
 	cfg      *Config
-	refused  map[string]Problem // by server, the entry that would have won
+	checkout checkout
+	names    map[string]holder // by the name as tools have it
 	switches switches
 	problems []Problem
 }
 
+// A holder is the entry that has taken a name.
+type holder struct {
+	Entry
+	refused bool
+}
+
 // Load reads all that configures servers for a run in o.Dir. Of several entries with one name the first of these
 // counts, and is never merged with another: --mcp-config (the last that was given), the local scope, .mcp.json in the directory,
-// .mcp.json in its parents (the nearest), the user scope. Entries that a program gives in code are its own to put over these.
+// .mcp.json in its parents (the nearest), the user scope. A .mcp.json that is not trusted comes last, so that a checkout
+// takes no server's name. Entries that a program gives in code are its own to put over these.
+//
+// .mcp.json is read in the folders of the repository that contains the directory: from the directory up to the folder
+// with .git; without a repository, in the directory alone. It is refused if it, or a folder on the way to it, belongs
+// neither to the user nor to root, or can be written to by others. This is not checked on Windows.
+//
+// Two entries of different sources whose tools would have the same names, such as "my db" and "my_db", count as having
+// one name: the second is left out, with a report.
 //
 // An entry that is refused still keeps its name: the one below it, meant for elsewhere, does not
 // take its place, and a note says so. A file that is absent is no problem, but for one that MCPConfigs names. The configuration is never nil.
 func Load(o *LoadOptions) (*Config, []Problem) {
-	l := &loader{cfg: &Config{Servers: map[string]Entry{}}, refused: map[string]Problem{}}
+	l := &loader{cfg: &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}}, names: map[string]holder{}}
 	if o != nil {
 		l.opts = *o
 	}
@@ -121,6 +143,7 @@ func isDocument(text []byte, path string) bool {
 
 // settings reads the files that the setting sources stand for.
 func (l *loader) settings() {
+	l.checkout = openCheckout(l.opts.Dir)
 	user, hasUser := l.openUserFile()
 	l.switches = l.readSwitches(user, hasUser)
 	if hasUser && l.on(ScopeLocal) {
@@ -128,27 +151,44 @@ func (l *loader) settings() {
 			l.take(parseServers(user, project, l.parseOptions(user.file, ScopeLocal), false))
 		}
 	}
+	var untrusted []parsed
 	if l.on(ScopeProject) {
-		for _, path := range projectFiles(l.opts.Dir) {
-			l.project(path)
+		for _, path := range l.checkout.files(ProjectFile) {
+			switch r, trusted, ok := l.project(path); {
+			case ok && trusted:
+				l.take(r)
+			case ok:
+				untrusted = append(untrusted, r)
+			}
 		}
 	}
 	if hasUser && l.on(ScopeUser) {
 		l.take(parseServers(user, user.top(), l.parseOptions(user.file, ScopeUser), false))
 	}
+	for _, r := range untrusted {
+		l.take(r)
+	}
 }
 
 // project reads one .mcp.json, if it is there.
-func (l *loader) project(path string) {
-	data, err := readFile(path, false)
+func (l *loader) project(path string) (r parsed, trusted, ok bool) {
+	data, err := l.checkout.read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return
+		return parsed{}, false, false
 	case err != nil:
 		l.problems = append(l.problems, unreadable(path, err))
-		return
+		return parsed{}, false, false
 	}
-	r := parse(data, l.parseOptions(path, ScopeProject))
+	o := l.parseOptions(path, ScopeProject)
+	o.Untrusted = l.opts.TrustFile == nil || !l.opts.TrustFile(path, data)
+	r = parse(data, o)
+	for name, bad := range r.refused {
+		if _, off := l.switches.project[name]; off {
+			bad.Entry.Disabled = true
+			r.refused[name] = bad
+		}
+	}
 	for name, e := range r.entries {
 		if by, off := l.switches.project[name]; off && !e.Disabled {
 			e.Disabled = true
@@ -159,7 +199,7 @@ func (l *loader) project(path string) {
 			})
 		}
 	}
-	l.take(r)
+	return r, !o.Untrusted, true
 }
 
 // openUserFile reads the user's configuration once, for both its scopes.
@@ -190,34 +230,46 @@ func (l *loader) openUserFile() (*document, bool) {
 // take adds what a source gives below what is there already.
 func (l *loader) take(r parsed) {
 	l.problems = append(l.problems, r.problems...)
-	names := make([]string, 0, len(r.entries))
-	for name := range r.entries {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		e := r.entries[name]
-		bad, refused := l.refused[name]
-		_, taken := l.cfg.Servers[name]
-		switch {
-		case refused:
-			l.problems = append(l.problems, Problem{
-				Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: name, Path: joinPath(serversKey, name),
-				Message: fmt.Sprintf("is not used: the faulty entry in %s comes before it", bad.File),
-			})
-		case taken:
-			l.cfg.Overridden = append(l.cfg.Overridden, e)
-		default:
+	taken := map[string]holder{}
+	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
+		if e := r.entries[name]; l.free(e) {
 			l.cfg.Servers[name] = e
+			taken[toolname.Normalize(name)] = holder{Entry: e}
 		}
 	}
-	for name, p := range r.refused {
-		if _, taken := l.cfg.Servers[name]; !taken {
-			if _, before := l.refused[name]; !before {
-				l.refused[name] = p
-			}
+	for _, name := range slices.Sorted(maps.Keys(r.refused)) {
+		key := toolname.Normalize(name)
+		if _, before := l.names[key]; !before { // what is wrong with it is reported already
+			l.cfg.Refused[name] = r.refused[name]
+			taken[key] = holder{Entry: r.refused[name].Entry, refused: true}
 		}
 	}
+	maps.Copy(l.names, taken) // not before: two entries of one file both stay
+}
+
+// free reports whether no source above has an entry's name. If one has, it says so.
+func (l *loader) free(e Entry) bool {
+	by, taken := l.names[toolname.Normalize(e.Name)]
+	if !taken {
+		return true
+	}
+	p := Problem{Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: e.Name, Path: joinPath(serversKey, e.Name)}
+	switch {
+	case by.Name != e.Name:
+		p.Level, p.Instead = LevelEntry, "another name"
+		p.Message = fmt.Sprintf("its tools would be called %s__… like those of server %q in %s, which comes before it", toolname.Server(e.Name), by.Name, by.Source)
+	case by.refused:
+		p.Message = fmt.Sprintf("is not used: the faulty entry in %s comes before it", by.Source)
+	case e.Untrusted && by.Scope == ScopeUser:
+		p.Level = LevelUntrusted
+		p.Message = fmt.Sprintf("is not used: without trust the server of that name in %s comes before it", by.Source)
+		l.cfg.Overridden = append(l.cfg.Overridden, e)
+	default:
+		l.cfg.Overridden = append(l.cfg.Overridden, e)
+		return false
+	}
+	l.problems = append(l.problems, p)
+	return false
 }
 
 func (l *loader) parseOptions(file string, s Scope) ParseOptions {
@@ -259,19 +311,6 @@ func UserFile(lookup func(string) (string, bool)) string {
 		return ""
 	}
 	return filepath.Join(dir, ".claude.json")
-}
-
-// projectFiles are the places of .mcp.json for a directory, the nearest first.
-func projectFiles(dir string) []string {
-	var out []string
-	for {
-		out = append(out, filepath.Join(dir, ProjectFile))
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return out
-		}
-		dir = parent
-	}
 }
 
 // projectNode is what ~/.claude.json says of a directory.

@@ -30,6 +30,9 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
+// trusted is a TrustFile that trusts every file.
+func trusted(string, []byte) bool { return true }
+
 // servers is a document whose entries say in their command where they stand.
 func servers(where string, names ...string) string {
 	var parts []string
@@ -54,6 +57,7 @@ func layout(t *testing.T) string {
 		"home/.claude.json": `{"numStartups": 3, "mcpServers": {"u": {"command": "user"}, "pu": {"command": "user"}, "all": {"command": "user"}},
 			"projects": {"ROOT/parent/work": {"allowedTools": [], "mcpServers": {"l": {"command": "local"}, "lp": {"command": "local"}, "all": {"command": "local"}}},
 			             "ROOT/elsewhere": {"mcpServers": {"other": {"command": "other"}}}}}`,
+		"parent/.git":           "gitdir: elsewhere",
 		"parent/work/.mcp.json": servers("near", "n", "lp", "nf", "all"),
 		"parent/.mcp.json":      servers("far", "f", "nf", "pu", "all"),
 		"extra.json":            servers("file", "x", "all"),
@@ -100,7 +104,7 @@ func TestLoadPrecedence(t *testing.T) {
 			if tt.o.Dir == "" {
 				tt.o.Dir = dir
 			}
-			tt.o.LookupEnv = env("HOME", filepath.Join(root, "home"), "USERPROFILE", filepath.Join(root, "home"))
+			tt.o.LookupEnv, tt.o.TrustFile = env("HOME", filepath.Join(root, "home"), "USERPROFILE", filepath.Join(root, "home")), trusted
 			cfg, problems := Load(&tt.o)
 			for _, p := range problems {
 				t.Errorf("problem: %v", p)
@@ -115,7 +119,7 @@ func TestLoadPrecedence(t *testing.T) {
 func TestLoadTellsWhereEntriesStand(t *testing.T) {
 	root := layout(t)
 	dir := filepath.Join(root, "parent", "work")
-	cfg, _ := Load(&LoadOptions{Dir: dir, UserFile: filepath.Join(root, "home", ".claude.json"), LookupEnv: env(), MCPConfigs: []string{servers("json", "j")}})
+	cfg, _ := Load(&LoadOptions{Dir: dir, UserFile: filepath.Join(root, "home", ".claude.json"), LookupEnv: env(), TrustFile: trusted, MCPConfigs: []string{servers("json", "j")}})
 	got := map[string]string{}
 	for n, e := range cfg.Servers {
 		rel, err := filepath.Rel(root, e.Source)
@@ -164,11 +168,13 @@ func TestLoadIsolatesFaults(t *testing.T) {
 		"home/.claude.json": `{"mcpServers": {"u": {"command": "user"}, "both": {"command": "user"}}}`,
 		"p/w/.mcp.json":     `{"mcpServers": {"both": {"command": 7}, "ok": {"command": "near"}}}`,
 		"p/.mcp.json":       `{"mcpServers": {`,
+		"p/.git/HEAD":       "",
 		"broken.json":       `{"mcpServers": [}`,
 		"p/w/dir/x":         "",
 	})
 	cfg, problems := Load(&LoadOptions{
 		Dir: filepath.Join(root, "p", "w"), LookupEnv: env("HOME", root+"/home", "USERPROFILE", root+"/home"),
+		TrustFile:  trusted,
 		MCPConfigs: []string{"../../broken.json", "missing.json", "dir", "", servers("json", "j")},
 	})
 	if d := cmp.Diff(map[string]string{"u": "user", "ok": "near", "j": "json"}, commands(cfg)); d != "" {

@@ -85,6 +85,8 @@ type Entry struct {
 	Source string
 	// Line is where the entry begins in its document, counted from 1.
 	Line int
+	// Untrusted reports that the entry is of a file of a checkout that [LoadOptions.TrustFile] does not trust.
+	Untrusted bool
 
 	// Kind is the transport. Command, Args, Env and Dir belong to stdio, the next four to http and sse.
 	Kind          Kind
@@ -122,6 +124,9 @@ type OAuth struct {
 type Config struct {
 	// Servers are the entries in force, by name; those that are disabled too.
 	Servers map[string]Entry
+	// Refused are the entries that would be in force and cannot be used, by name. They keep their names: what a lower
+	// scope has under one is not used.
+	Refused map[string]Refusal
 	// Overridden are the good entries that one of a higher scope, or a nearer file, replaces.
 	Overridden []Entry
 	// Tokens keeps the logins to servers over HTTP and SSE, for [Config.ServerConfigs]. Nil means those of the user,
@@ -131,7 +136,16 @@ type Config struct {
 	lookupEnv func(name string) (string, bool)
 }
 
-// Names are the servers' names, sorted.
+// A Refusal is an entry that cannot be used.
+type Refusal struct {
+	// Entry has the name, the scope, the source, the line and whether it is untrusted, and of the rest what could
+	// be read: Kind, Required and Disabled.
+	Entry Entry
+	// Problem says why.
+	Problem Problem
+}
+
+// Names are the names of the usable servers, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Servers)) }
 
 // Policies are the per-tool permission policies of all servers, as [permission.Options.Tools] takes them.

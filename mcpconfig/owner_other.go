@@ -9,3 +9,7 @@ import (
 
 // keepOwner does nothing: the file takes the permissions of its folder.
 func keepOwner(*os.File, fs.FileInfo) {}
+
+// ownedByUs and safe accept everything: owners and permissions are not checked here.
+func ownedByUs(fs.FileInfo) bool     { return true }
+func safe(string, fs.FileInfo) error { return nil }

@@ -3,6 +3,7 @@
 package mcpconfig
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -14,4 +15,33 @@ func keepOwner(f *os.File, info fs.FileInfo) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid))
 	}
+}
+
+// ownedByUs reports whether something belongs to the user or to root.
+func ownedByUs(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid()
+}
+
+// safe checks that nobody but the user and root can have written a file, or can put something else in its place: it
+// belongs to one of them, and is not writable by others. The user's own primary group does not count as others, nor
+// does root's: where each user has a group, files are often writable by it. In a folder with the sticky bit, such as
+// /tmp, others cannot replace what is the user's.
+func safe(path string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	mode := info.Mode()
+	switch {
+	case !ownedByUs(info):
+		return fmt.Errorf("%s belongs to another user (uid %d); make it yours: chown %d %s", path, st.Uid, os.Geteuid(), path)
+	case mode.Type() == fs.ModeSymlink, mode.IsDir() && mode&fs.ModeSticky != 0:
+		return nil
+	case mode.Perm()&0o002 != 0:
+		return fmt.Errorf("everybody can write to %s; forbid it: chmod o-w %s", path, path)
+	case mode.Perm()&0o020 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid():
+		return fmt.Errorf("the group %d can write to %s; forbid it: chmod g-w %s", st.Gid, path, path)
+	}
+	return nil
 }

@@ -26,6 +26,8 @@ type ParseOptions struct {
 	Dir string
 	// LookupEnv resolves ${NAME}. Nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// Untrusted reads the document as one of a checkout that nobody trusts; see [LoadOptions.TrustFile].
+	Untrusted bool
 }
 
 func (o *ParseOptions) withDefaults() ParseOptions {
@@ -44,14 +46,13 @@ func (o *ParseOptions) withDefaults() ParseOptions {
 func Parse(data []byte, o *ParseOptions) (*Config, []Problem) {
 	opts := o.withDefaults()
 	r := parse(data, opts)
-	return &Config{Servers: r.entries, lookupEnv: opts.LookupEnv}, r.problems
+	return &Config{Servers: r.entries, Refused: r.refused, lookupEnv: opts.LookupEnv}, r.problems
 }
 
 // A parsed is what one document gives.
 type parsed struct {
-	entries map[string]Entry
-	// refused are the places of entries that are left out.
-	refused  map[string]Problem
+	entries  map[string]Entry
+	refused  map[string]Refusal
 	problems []Problem
 	doc      *document // nil if the text is no JSON
 }
@@ -80,7 +81,7 @@ func open(data []byte, file string) (*document, *Problem) {
 
 // parseServers reads the member mcpServers of an object. With strict set its absence is worth a problem.
 func parseServers(doc *document, at node, o ParseOptions, strict bool) parsed {
-	r := parsed{entries: map[string]Entry{}, refused: map[string]Problem{}, doc: doc}
+	r := parsed{entries: map[string]Entry{}, refused: map[string]Refusal{}, doc: doc}
 	if strict && doc.relaxed {
 		r.problems = append(r.problems, Problem{
 			Level: LevelNote, File: doc.file, Message: "has comments or trailing commas, which Tenon accepts and other hosts of .mcp.json refuse",
@@ -127,12 +128,15 @@ func (r *parsed) add(m member, o ParseOptions) {
 	e := decodeEntry(f, m, o)
 	problems := f.problems()
 	r.problems = append(r.problems, problems...)
+	e.Name, e.Scope, e.Source, e.Untrusted = m.name, o.Scope, o.File, o.Untrusted
+	e.Line, _ = r.doc.position(m.key.offset())
 	if len(f.bad) > 0 {
-		r.refused[m.name] = problems[0]
+		r.refused[m.name] = Refusal{
+			Entry{Name: e.Name, Scope: e.Scope, Source: e.Source, Line: e.Line, Untrusted: e.Untrusted, Kind: e.Kind, Required: e.Required, Disabled: e.Disabled},
+			problems[0],
+		}
 		return
 	}
-	e.Name, e.Scope, e.Source = m.name, o.Scope, o.File
-	e.Line, _ = r.doc.position(m.key.offset())
 	r.entries[m.name] = e
 }
 

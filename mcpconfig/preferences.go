@@ -30,6 +30,9 @@ type Settings struct {
 	Model string
 	// Hooks are the hooks of kind mcp_tool, in the order of their files.
 	Hooks []ToolHook
+	// Trusted are the contents of the files of a checkout that are trusted, as standard JSON objects, the lowest first: for
+	// an engine that knows more keys than these fields.
+	Trusted []json.RawMessage
 }
 
 // A ToolHook is a hook that calls a tool of a configured server.
@@ -65,6 +68,8 @@ type SettingsOptions struct {
 	Settings string
 	// LookupEnv finds the files. Nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// TrustFile is as in [LoadOptions].
+	TrustFile func(file string, contents []byte) bool
 }
 
 // inPlaceSettings is the name of settings that were given in place.
@@ -74,11 +79,13 @@ const inPlaceSettings = "--settings"
 const scopeSettings Scope = "settings"
 
 // LoadSettings reads settings.json in ~/.claude (or $CLAUDE_CONFIG_DIR), .claude/settings.json and
-// .claude/settings.local.json in the directory, and o.Settings. Lists are joined in this order; of
-// single values the later file's counts. What is faulty is left out and reported, and so is what
-// only Claude Code itself can do, such as hooks that run a command. Project files, which come with
-// a checkout, cannot choose the mode bypassPermissions nor say where requests to the model go or
-// how they are signed. The settings are never nil.
+// .claude/settings.local.json in the folders of the repository that contains the directory, the root first, and
+// o.Settings. Where the files of a repository count, and which are refused, is as for [Load]. Lists are joined in this
+// order; of single values the later file's counts. What is faulty is left out and reported, and so is what only Claude
+// Code itself can do, such as hooks that run a command. The settings are never nil.
+//
+// Of a file of a checkout that is not trusted count rules that deny or ask, and the modes plan and dontAsk, unless one
+// of them is set already. All else is withheld and reported with [LevelUntrusted].
 func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 	l := &settingsLoader{s: &Settings{Env: map[string]string{}}}
 	if o != nil {
@@ -94,8 +101,13 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 	if user := settingsDir(l.opts.LookupEnv); user != "" {
 		l.file(ScopeUser, filepath.Join(user, "settings.json"))
 	}
-	l.file(ScopeProject, filepath.Join(dir, ".claude", "settings.json"))
-	l.file(ScopeLocal, filepath.Join(dir, ".claude", "settings.local.json"))
+	l.checkout = openCheckout(dir)
+	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.json")) {
+		l.file(ScopeProject, path)
+	}
+	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.local.json")) {
+		l.file(ScopeLocal, path)
+	}
 	l.named(dir)
 	if l.noHooks && len(l.s.Hooks) > 0 {
 		l.problems = append(l.problems, Problem{Level: LevelNote, Message: fmt.Sprintf("disableAllHooks is set: %d hooks are not run", len(l.s.Hooks))})
@@ -108,29 +120,38 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 type settingsLoader struct {
 	opts     SettingsOptions
 	s        *Settings
+	checkout checkout
 	noHooks  bool
 	problems []Problem
 
-	doc   *document // the file at hand
-	scope Scope
+	doc       *document // the file at hand
+	untrusted bool
 }
 
 func (l *settingsLoader) file(scope Scope, path string) {
 	if l.opts.SettingSources != nil && !slices.Contains(l.opts.SettingSources, scope) {
 		return
 	}
-	data, err := readFile(path, false)
+	var data []byte
+	var err error
+	if scope == ScopeUser {
+		data, err = readFile(path, false)
+	} else {
+		data, err = l.checkout.read(path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		l.problems = append(l.problems, unreadable(path, err))
 	default:
+		l.untrusted = scope != ScopeUser && (l.opts.TrustFile == nil || !l.opts.TrustFile(path, data))
 		l.read(scope, path, data)
 	}
 }
 
 // named reads the file that the caller names, or the JSON given in its place.
 func (l *settingsLoader) named(dir string) {
+	l.untrusted = false
 	text := bytes.TrimSpace([]byte(l.opts.Settings))
 	if len(text) == 0 {
 		return
@@ -171,7 +192,10 @@ func (l *settingsLoader) read(scope Scope, name string, data []byte) {
 		l.problems = append(l.problems, p)
 		return
 	}
-	l.doc, l.scope = doc, scope
+	l.doc = doc
+	if (scope == ScopeProject || scope == ScopeLocal) && !l.untrusted {
+		l.s.Trusted = append(l.s.Trusted, doc.top().raw())
+	}
 	for _, dup := range doubled {
 		l.note(dup.key, "stands twice; the last one counts and this one is ignored")
 	}
@@ -189,6 +213,10 @@ func (l *settingsLoader) note(n node, format string, args ...any) {
 // member takes in one key of a file. Keys about Claude Code itself, its terminal say, mean nothing here.
 func (l *settingsLoader) member(m member) {
 	if m.value.isNull() {
+		return
+	}
+	if l.untrusted && slices.Contains([]string{"env", "hooks", "model", "disableAllHooks"}, m.name) {
+		l.withhold(m.value)
 		return
 	}
 	switch m.name {
@@ -223,6 +251,10 @@ func (l *settingsLoader) permissions(n node) {
 		return
 	}
 	for _, m := range members {
+		if l.untrusted && (m.name == "allow" || m.name == "additionalDirectories") && !m.value.isNull() {
+			l.withhold(m.value)
+			continue
+		}
 		switch m.name {
 		case "allow":
 			l.s.Allow = append(l.s.Allow, l.texts(m.value)...)
@@ -244,15 +276,25 @@ func (l *settingsLoader) mode(n node) {
 	switch {
 	case err != nil || text == "":
 		l.note(n, "is no permission mode and is left out")
-	case mode == permission.ModeBypassPermissions && l.checkout():
-		l.note(n, "is left out: a project's file cannot choose bypassPermissions")
+	case l.untrusted && (!narrow(mode) || narrow(l.s.Mode) && mode != l.s.Mode):
+		l.withhold(n)
 	default:
 		l.s.Mode = mode
 	}
 }
 
-// checkout reports whether the file at hand comes with a project, and so from whoever wrote that.
-func (l *settingsLoader) checkout() bool { return l.scope == ScopeProject || l.scope == ScopeLocal }
+// narrow reports whether a mode is one that a file may choose without trust. Neither of the two is narrower than the
+// other in every respect.
+func narrow(mode permission.Mode) bool {
+	return mode == permission.ModePlan || mode == permission.ModeDontAsk
+}
+
+// withhold reports what has no effect for lack of trust.
+func (l *settingsLoader) withhold(n node) {
+	p := l.doc.at(n, LevelUntrusted)
+	p.Message = "has no effect without trust: " + n.size()
+	l.problems = append(l.problems, p)
+}
 
 // texts are the strings of a list. What is none is left out.
 func (l *settingsLoader) texts(n node) []string {
@@ -276,9 +318,6 @@ func (l *settingsLoader) texts(n node) []string {
 	return out
 }
 
-// guarded are variables that say where requests go and how they are signed.
-var guarded = regexp.MustCompile(`(?i)^(ANTHROPIC_|CLAUDE_CODE_(USE|OAUTH|API)|AWS_|GOOGLE_|VERTEX_|(HTTP|HTTPS|ALL|NO)_PROXY$|SSL_|NODE_)`)
-
 func (l *settingsLoader) env(n node) {
 	members, _, ok := n.object()
 	if !ok {
@@ -288,9 +327,6 @@ func (l *settingsLoader) env(n node) {
 	for _, m := range members {
 		value, ok := m.value.text()
 		switch kind := m.value.v.Value.Kind(); {
-		case l.checkout() && guarded.MatchString(m.name) && m.name != "ANTHROPIC_MODEL":
-			l.note(m.key, "is left out: a project's file cannot say where requests go or how they are signed")
-			continue
 		case !ok && (kind == '0' || kind == 't' || kind == 'f'):
 			value = string(m.value.raw())
 		case !ok:

@@ -2,6 +2,7 @@ package mcpconfig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,13 @@ const (
 	LevelEntry Level = "entry"
 	// LevelFile costs the whole file.
 	LevelFile Level = "file"
+	// LevelUntrusted is what a file of a checkout says and may not say without trust: it has no effect, and the rest
+	// of the file loads. See [LoadOptions.TrustFile].
+	LevelUntrusted Level = "untrusted"
 )
+
+// trustRemedy says how a file is trusted.
+const trustRemedy = `to trust the file run "tenon trust", give --trust-project, or name its source in agent.Options.SettingSources`
 
 // A Problem is something wrong in a configuration. No problem holds the value of an environment
 // variable, a header, an argument or a URL, so it may be shown and logged.
@@ -60,6 +67,8 @@ func (p Problem) String() string {
 		b.WriteString(" (this server is left out)")
 	case LevelFile:
 		b.WriteString(" (nothing of this file is used)")
+	case LevelUntrusted:
+		b.WriteString(" (" + trustRemedy + ")")
 	}
 	return b.String()
 }
@@ -97,6 +106,18 @@ func (f *faults) fault(n node, want, instead, format string, args ...any) {
 	f.bad = append(f.bad, p)
 }
 
+// refuse records what costs the entry for lack of trust.
+func (f *faults) refuse(n node, format string, args ...any) {
+	f.fault(n, "", "", format, args...)
+	f.bad[len(f.bad)-1].Level = LevelUntrusted
+}
+
+// withhold records what the entry loads without for lack of trust.
+func (f *faults) withhold(n node, what string) {
+	f.note(n, "", "has no effect without trust: %s", what)
+	f.notes[len(f.notes)-1].Level = LevelUntrusted
+}
+
 // note records what the entry loads in spite of.
 func (f *faults) note(n node, instead, format string, args ...any) {
 	p := f.doc.at(n, LevelNote)
@@ -108,6 +129,9 @@ func (f *faults) note(n node, instead, format string, args ...any) {
 func (f *faults) problems() []Problem {
 	if len(f.bad) == 0 {
 		return f.notes
+	}
+	if i := slices.IndexFunc(f.bad, func(p Problem) bool { return p.Level == LevelEntry }); i > 0 {
+		f.bad[0], f.bad[i] = f.bad[i], f.bad[0] // what trust does not mend goes first
 	}
 	one := f.bad[0]
 	for _, p := range f.bad[1:] {

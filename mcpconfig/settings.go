@@ -24,36 +24,41 @@ func (l *loader) readSwitches(user *document, hasUser bool) switches {
 			l.switchOff(s, user, n)
 		}
 	}
-	for _, f := range []struct {
-		scope Scope
-		path  string
-	}{
-		{ScopeLocal, filepath.Join(l.opts.Dir, ".claude", "settings.local.json")},
-		{ScopeProject, filepath.Join(l.opts.Dir, ".claude", "settings.json")},
-		{ScopeUser, filepath.Join(settingsDir(l.opts.LookupEnv), "settings.json")},
-	} {
-		if !l.on(f.scope) || !filepath.IsAbs(f.path) {
-			continue
-		}
-		data, err := readFile(f.path, false)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			p := unreadable(f.path, err)
-			p.Level = LevelNote
-			l.problems = append(l.problems, p)
-			continue
-		}
-		if doc, problem := open(data, f.path); problem == nil {
-			l.switchOff(s, doc, doc.top())
-		} else {
-			problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
-			problem.Level, problem.Want = LevelNote, ""
-			l.problems = append(l.problems, *problem)
+	if l.on(ScopeLocal) {
+		for _, path := range l.checkout.files(".claude", "settings.local.json") {
+			l.switchFile(s, path, l.checkout.read)
 		}
 	}
+	if l.on(ScopeProject) {
+		for _, path := range l.checkout.files(".claude", "settings.json") {
+			l.switchFile(s, path, l.checkout.read)
+		}
+	}
+	if dir := settingsDir(l.opts.LookupEnv); l.on(ScopeUser) && filepath.IsAbs(dir) {
+		l.switchFile(s, filepath.Join(dir, "settings.json"), func(path string) ([]byte, error) { return readFile(path, false) })
+	}
 	return s
+}
+
+// switchFile reads the list from a settings file. What else is wrong with that is for [LoadSettings] to report.
+func (l *loader) switchFile(s switches, path string, read func(path string) ([]byte, error)) {
+	data, err := read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		p := unreadable(path, err)
+		p.Level = LevelNote
+		l.problems = append(l.problems, p)
+		return
+	}
+	if doc, problem := open(data, path); problem == nil {
+		l.switchOff(s, doc, doc.top())
+	} else {
+		problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
+		problem.Level, problem.Want = LevelNote, ""
+		l.problems = append(l.problems, *problem)
+	}
 }
 
 // switchOff reads the list from an object.

@@ -3,11 +3,13 @@ package mcpconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -34,7 +36,17 @@ func quoteHint(n node) string {
 
 // expand resolves the references in a string of the entry.
 func (d *entryDecoder) expand(n node, s string) string {
-	out, err := expand(s, d.opts.LookupEnv)
+	secret := ""
+	out, err := expand(s, func(name string) (string, bool) {
+		if d.opts.Untrusted && mcphost.IsModelCredential(name, d.opts.LookupEnv) {
+			secret = name
+		}
+		return d.opts.LookupEnv(name)
+	})
+	if secret != "" {
+		d.refuse(n, "refers to %s, a credential of the model, which it gets with trust only: this server is left out", secret)
+		return ""
+	}
 	if err != nil {
 		instead := ""
 		if ee := (*expandError)(nil); errors.As(err, &ee) {
@@ -145,7 +157,7 @@ const leastMessage = 64 << 10
 
 // size decodes a number of bytes. Zero means that none is given.
 func (d *entryDecoder) size(key string) int {
-	m, ok := d.fields[key]
+	m, ok := d.granted(key)
 	if !ok || m.value.isNull() {
 		return 0
 	}
@@ -204,6 +216,13 @@ func (d *entryDecoder) policies() map[string]permission.ToolPolicy {
 		}
 		out[name] = policy
 	}
+	if d.opts.Untrusted {
+		n := len(out)
+		maps.DeleteFunc(out, func(_ string, p permission.ToolPolicy) bool { return p == permission.AlwaysAllow })
+		if allowed := n - len(out); allowed > 0 {
+			d.withhold(m.value, fmt.Sprintf("always_allow for %d tools", allowed))
+		}
+	}
 	return out
 }
 
@@ -243,7 +262,7 @@ func (n node) textOrNone() (string, bool) {
 
 // oauth decodes the settings of the authorization server.
 func (d *entryDecoder) oauth() *OAuth {
-	m, ok := d.fields[keyOAuth]
+	m, ok := d.granted(keyOAuth)
 	if !ok || m.value.isNull() {
 		return nil
 	}

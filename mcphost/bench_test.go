@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -78,7 +79,7 @@ func libraryConnect(b *testing.B, t mcp.Transport) *mcp.ClientSession {
 
 func libraryCommand() *mcp.CommandTransport {
 	cmd := exec.Command(child("library").Command)
-	cmd.Env = childEnv(child("library"))
+	cmd.Env = childEnv(child("library"), os.LookupEnv)
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 100 * time.Millisecond}
 }
 

@@ -17,7 +17,7 @@ import (
 const NoTimeout time.Duration = -1
 
 // A ServerConfig says how to reach a server: a [Stdio], [HTTP] or [SSE] value,
-// or what [InProcess] returns.
+// or what [InProcess] returns. [Invalid] stands for one that cannot be reached.
 type ServerConfig interface {
 	common() Common
 	transport() string
@@ -80,7 +80,8 @@ type Stdio struct {
 	Command string
 	Args    []string
 	// Env is added to the parent's environment and wins over it. With CleanEnv
-	// the child gets Env alone.
+	// the child gets Env alone. The credentials of the model are not inherited,
+	// see [IsModelCredential]: a server that needs one names it here.
 	Env      map[string]string
 	CleanEnv bool
 	// Dir is the working directory. Empty means [Options.Dir].

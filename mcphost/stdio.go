@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,21 +49,22 @@ func startStdio(ctx context.Context, c Stdio, o *Options, onStderr func(string))
 	return subproc.Start(ctx, subproc.Options{
 		Command:  c.Command,
 		Args:     c.Args,
-		Env:      childEnv(c),
+		Env:      childEnv(c, o.lookupEnv),
 		Dir:      dir,
 		Grace:    o.CloseGrace,
 		OnStderr: onStderr,
 	})
 }
 
-// childEnv is the parent's environment with the entry's on top, or the entry's
-// alone.
-func childEnv(c Stdio) []string {
-	var env []string
+// childEnv is the parent's environment, without the credentials of the model, with
+// the entry's on top, or the entry's alone. lookup says where the model is.
+func childEnv(c Stdio, lookup func(string) (string, bool)) []string {
+	env := []string{} // not nil: that would mean the parent's
 	if !c.CleanEnv {
-		env = os.Environ()
-	} else {
-		env = []string{} // not nil: that would mean the parent's
+		env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return IsModelCredential(name, lookup)
+		})
 	}
 	for k, v := range c.Env {
 		env = append(env, k+"="+v) // of two with one name the last counts

@@ -60,6 +60,7 @@ var agentSilent = map[string]any{
 	"TurnTimeout": time.Minute, "MaxQueuedInputs": 3, "HistoryUsage": agent.HistoryUsage{Turns: 1},
 	"Env": map[string]string{"K": "s3cret"}, "Dir": "/d", "Logger": slog.New(slog.DiscardHandler), "Stderr": nil,
 	"ConfigProblems": []agent.MCPServerError{{Name: "x"}},
+	"TrustFile":      func(string, []byte) bool { return true },
 	"History":        []agent.Message{&agent.User{}}, // refused by Open
 }
 

@@ -45,6 +45,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"Stderr":          "this process runs the servers then: TestServersBeyondTheCLI",
 		"Host":            "its servers join those in this process: TestShared",
 		"Tools":           "enginetest",
+		"TrustFile":       "this engine reads the files: enginetest Checkout",
 		"History":         "refused: TestHistoryIsRefused",
 		"HistoryUsage":    "refused: TestHistoryIsRefused",
 		"TurnTimeout":     "refused: TestHistoryIsRefused",

@@ -23,16 +23,16 @@ func builtin(def apiTool, alwaysLoad bool, run func(t *turn, c *call, args json.
 	}
 }
 
-// A kit is those of the engine's own tools that a session has a use for by now, beside the search. Each
+// toolDefinitions are those of the engine's own tools that a session has a use for by now, beside the search. Each
 // stays once it is there, so that the requests stay the same.
-type kit struct {
+type toolDefinitions struct {
 	seen      uint64 // the revision of the servers that was looked at last
 	looked    bool
 	resources []*tool
 	read      []*tool // of stored results
 }
 
-// builtins are the kit's tools as of now. Their number says which they are.
+// builtins are those tools as of now. Their number says which they are.
 func (s *session) builtins() []*tool {
 	k := &s.kit
 	if len(k.read) == 0 && s.stored.Load() {

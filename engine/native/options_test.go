@@ -37,6 +37,7 @@ var honoured = map[string]string{
 	"Effort":                 "TestThinkingAndEffort",
 	"Tools":                  "toolsWithoutAServer",
 	"MCPServers":             "toolRoundTrip",
+	"TrustFile":              "TestTrustFile",
 	"SettingSources":         "TestProjectServers",
 	"Settings":               "TestNamedSettings",
 	"StrictMCPConfig":        "TestProjectServers",

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -59,7 +60,7 @@ type session struct {
 	accepted    mark // what of the history the API has taken
 	table       *table
 	finder      finder
-	kit         kit
+	kit         toolDefinitions
 	store       *mcphost.ResultStore // what is too large for the model
 	offer       *offer               // the tools of the latest request
 	commandList commandList
@@ -105,18 +106,19 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	if o.Dir == "" {
 		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
 	}
-	found, err := readFiles(o)
+	found, err := kit.ReadFiles(o)
 	if err != nil {
 		return nil, err
 	}
-	found.apply(o)
+	found.Apply(o)
+	kit.NoteVariables(o, outputRetriesProblem(o.Env))
 	s := &session{
-		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.settings,
+		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
 		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
 	}
-	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.settings.Hooks)...)
+	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
 		s.thoughts = allThoughts // models with a budget of tokens want them back, whoever had them
 	}
@@ -143,7 +145,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	var problems []permission.Problem
 	s.policy, problems = permission.NewPolicy(&permission.Options{
-		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.policies,
+		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.Policies,
 	})
 	if s.own != nil {
 		s.own.Start(s.life) //nolint:contextcheck // it lives as long as the session, not as long as Open

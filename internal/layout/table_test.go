@@ -59,9 +59,11 @@ var rooms = []room{
 	// The contract imports no engine: the engine is a value.
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
+	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
 	{
 		path: "engine/native",
 		imports: []string{
+			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolschema", "toolsearch", "permission",
 			"internal/toolname",
 		},
@@ -70,6 +72,7 @@ var rooms = []room{
 	{
 		path: "engine/claudecode",
 		imports: []string{
+			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolschema",
 			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},

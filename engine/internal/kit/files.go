@@ -1,0 +1,209 @@
+// Package kit has what the engines do alike, so that a run means the same on each of them: it reads the configuration
+// files of a run and lays the program's options over them.
+package kit
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// Files are what the configuration files of a run come to.
+type Files struct {
+	// Settings are never nil. What is an option in them is laid over by Apply; Model and Hooks are for the engine.
+	Settings *mcpconfig.Settings
+	// Servers are the servers of the files. One whose entry is faulty is an [mcphost.Invalid].
+	Servers map[string]mcphost.ServerConfig
+	// Policies are the permission policies of single tools of Servers, by server and tool. After Apply they are those
+	// of the servers that are in use.
+	Policies map[string]map[string]permission.ToolPolicy
+	// Problems are what is wrong with the files, and what they say and may not say without trust.
+	Problems []mcpconfig.Problem
+
+	places map[string]mcpconfig.Entry // of Servers
+}
+
+// ReadFiles reads the files of o.SettingSources and o.Settings, for an engine that reads them all itself. What is
+// faulty in them is a problem; only o.Settings has to be there: its error is an [agent.OptionError].
+func ReadFiles(o *agent.Options) (*Files, error) {
+	sources := o.SettingSources
+	if sources == nil {
+		sources = []agent.SettingSource{agent.SourceProject}
+	}
+	return read(o, sources, o.Settings)
+}
+
+// ReadForCLI reads the files that the Claude Code CLI is not to read itself, and returns the sources that it may read.
+// The CLI has no notion of trust, so it reads what the program named as a source and leaves no decision about; all else
+// is read here. o.Settings is left to the engine.
+//
+// What the files give is put into the options by [Files.Apply], with which the CLI is then started: the servers, rules,
+// mode, directories and variables. What the files that are trusted say beyond that is in [mcpconfig.Settings.Trusted].
+func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err error) {
+	cli = []agent.SettingSource{}
+	own := []agent.SettingSource{}
+	switch {
+	case o.SettingSources == nil:
+		own = append(own, agent.SourceProject)
+	case o.TrustFile == nil:
+		cli = slices.Clone(o.SettingSources)
+	default:
+		for _, s := range o.SettingSources {
+			if s == agent.SourceUser {
+				cli = append(cli, s)
+			} else {
+				own = append(own, s)
+			}
+		}
+	}
+	f, err = read(o, own, "")
+	return f, cli, err
+}
+
+func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Files, error) {
+	scopes := []mcpconfig.Scope{} // nil would mean all
+	for _, source := range sources {
+		scopes = append(scopes, mcpconfig.Scope(source))
+	}
+	f := &Files{}
+	f.Settings, f.Problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
+		Dir: o.Dir, SettingSources: scopes, Settings: settings, LookupEnv: lookup(o.Env), TrustFile: TrustFile(o),
+	})
+	for _, p := range f.Problems {
+		if p.Level == mcpconfig.LevelFile && settings != "" && p.Named {
+			p.Level = mcpconfig.LevelNote // what it costs is said by the error
+			if p.File == "--settings" {
+				p.File = "the JSON"
+			}
+			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or a JSON object"}
+		}
+	}
+	if o.StrictMCPConfig || len(scopes) == 0 {
+		return f, nil
+	}
+	env := maps.Clone(f.Settings.Env)
+	maps.Copy(env, o.Env)
+	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(env), TrustFile: TrustFile(o)})
+	var more []mcpconfig.Problem
+	f.Servers, more = cfg.ServerConfigs()
+	f.Policies = cfg.Policies()
+	f.Problems = slices.Concat(f.Problems, problems, more)
+	f.places = maps.Clone(cfg.Servers)
+	for name, r := range cfg.Refused {
+		f.places[name] = r.Entry
+	}
+	return f, nil
+}
+
+// TrustFile decides about the files of a checkout, as package mcpconfig takes it: what the program decides, else it
+// trusts the sources that the program names, and without named sources nothing.
+func TrustFile(o *agent.Options) func(file string, contents []byte) bool {
+	switch {
+	case o.TrustFile != nil:
+		return o.TrustFile
+	case o.SettingSources != nil:
+		return func(string, []byte) bool { return true }
+	}
+	return nil
+}
+
+// lookup looks a variable up in an overlay, then in the process environment.
+func lookup(env map[string]string) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		if v, ok := env[name]; ok {
+			return v, true
+		}
+		return os.LookupEnv(name)
+	}
+}
+
+// Apply lays the options over the files: what the program says itself counts, and its servers take their names first.
+func (f *Files) Apply(o *agent.Options) {
+	found := mcphost.EnvProblems(func(name string) (string, bool) { // of the settings alone: package agent looked at the others
+		if _, own := o.Env[name]; own {
+			return "", false
+		}
+		v, ok := f.Settings.Env[name]
+		return v, ok
+	})
+	env := maps.Clone(f.Settings.Env)
+	maps.Copy(env, o.Env)
+	o.Env = env
+	NoteVariables(o, found)
+	f.addServers(o)
+	o.AllowedTools = slices.Concat(o.AllowedTools, f.Settings.Allow)
+	o.DisallowedTools = slices.Concat(o.DisallowedTools, f.Settings.Deny)
+	o.AskTools = slices.Concat(o.AskTools, f.Settings.Ask)
+	o.AdditionalDirectories = slices.Concat(o.AdditionalDirectories, f.Settings.Directories)
+	if o.PermissionMode == "" {
+		o.PermissionMode = f.Settings.Mode
+	}
+	for _, p := range f.Problems {
+		kind := "invalid_config"
+		if p.Level == mcpconfig.LevelUntrusted {
+			kind = "untrusted_config"
+		}
+		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: kind, Message: p.String()})
+	}
+}
+
+// addServers adds the servers of the files to the program's. One whose tools would be named like those of a server of
+// the program's is left out and reported.
+func (f *Files) addServers(o *agent.Options) {
+	own := programServers(o)
+	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
+		place := f.places[name]
+		if by, taken := takenBy(own, name, !place.Untrusted); taken {
+			delete(f.Policies, name)
+			o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{
+				Name: name, Type: "name_taken",
+				Message: fmt.Sprintf("%s:%d: server %q is left out: its tools could not be told from those of the program's server %q; give it another name", place.Source, place.Line, name, by),
+			})
+			continue
+		}
+		if o.MCPServers == nil {
+			o.MCPServers = map[string]mcphost.ServerConfig{}
+		}
+		o.MCPServers[name] = f.Servers[name]
+	}
+}
+
+// programServers are the names of the servers that the program gives, sorted.
+func programServers(o *agent.Options) []string {
+	names := slices.Collect(maps.Keys(o.MCPServers))
+	if o.Host != nil {
+		for _, s := range o.Host.Status() {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// takenBy returns the server whose tools could have the names of those of a server called name. A server that is not
+// trusted must not even have names that begin alike: mcp__a__b__c may be the tool c of server a__b, or b__c of a.
+func takenBy(names []string, name string, trusted bool) (by string, taken bool) {
+	prefix := toolname.Server(name) + toolname.Separator
+	for _, by := range names {
+		other := toolname.Server(by) + toolname.Separator
+		if prefix == other || !trusted && (strings.HasPrefix(prefix, other) || strings.HasPrefix(other, prefix)) {
+			return by, true
+		}
+	}
+	return "", false
+}
+
+// NoteVariables adds variables that cannot be used to the problems of the configuration.
+func NoteVariables(o *agent.Options, problems []mcphost.EnvProblem) {
+	for _, p := range problems {
+		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Type: "invalid_environment", Message: p.String()})
+	}
+}
