@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // WaitOptions are the typed forms of the environment variables that rule how
@@ -73,8 +73,9 @@ type waitRules struct {
 	batch     time.Duration  // MCP_CONNECT_TIMEOUT_MS
 	gateway   bool           // the model's API is elsewhere, and ENABLE_TOOL_SEARCH is unset
 	searchOff bool
-	named     func(server string) bool
-	prompts   func(server string) bool // has the permission prompt tool
+	named     []string // rules of the allowed tools
+	hooks     []string // servers that hooks name
+	prompts   []string // the permission prompt tool, if there is one
 }
 
 // A serverWait is how long to wait for one server until it has left pending: at
@@ -87,9 +88,16 @@ func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 	optionsConnect := slices.ContainsFunc(servers, func(s waitServer) bool {
 		return s.inOptions && !s.inProcess && !s.cached && !s.disabled
 	})
+	keys := make([]string, len(servers))
+	for i, s := range servers {
+		keys[i] = s.name
+	}
+	named := append(permission.Named(keys, r.named...), r.hooks...)
+	prompting := permission.Named(keys, r.prompts...)
 	plan := make(map[string]serverWait, len(servers))
 	for _, s := range servers {
-		if s.cached && !r.prompts(s.name) || s.disabled {
+		prompts, isNamed := slices.Contains(prompting, s.name), slices.Contains(named, s.name)
+		if s.cached && !prompts || s.disabled {
 			continue // its tools are there, or will never be
 		}
 		var w serverWait
@@ -97,7 +105,7 @@ func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 			w.start = r.batch
 		}
 		switch {
-		case r.prompts(s.name), s.inProcess:
+		case prompts, s.inProcess:
 			w.turn = s.timeout
 		case s.inOptions:
 			w.turn = s.timeout
@@ -105,9 +113,9 @@ func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 				w.turn = *r.startup
 			}
 		default:
-			w.turn = settingsWait(s, r, optionsConnect)
+			w.turn = settingsWait(s, r, optionsConnect, isNamed)
 		}
-		if r.startup != nil && r.named(s.name) {
+		if r.startup != nil && isNamed {
 			w.turn = max(w.turn, shortWait)
 		}
 		if w != (serverWait{}) {
@@ -118,13 +126,13 @@ func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 }
 
 // settingsWait is the first turn's wait for a server of a settings file or a plugin.
-func settingsWait(s waitServer, r waitRules, optionsConnect bool) time.Duration {
+func settingsWait(s waitServer, r waitRules, optionsConnect, isNamed bool) time.Duration {
 	switch {
 	case r.startup != nil:
 		return *r.startup
 	case optionsConnect:
 		return s.timeout
-	case r.gateway, r.searchOff, s.alwaysLoad, r.named(s.name):
+	case r.gateway, r.searchOff, s.alwaysLoad, isNamed:
 		return shortWait
 	}
 	return 0
@@ -157,9 +165,9 @@ func (o *Options) waitRules(in WaitInput) waitRules {
 		base, _ = o.lookupEnv("ANTHROPIC_BASE_URL") // empty when unset
 	}
 	r.gateway = !set && isGateway(base)
-	r.named = func(server string) bool { return slices.Contains(in.HookServers, server) || isNamed(server, in.Named) }
-	r.prompts = func(server string) bool {
-		return in.PermissionPromptTool != "" && belongsTo(in.PermissionPromptTool, server)
+	r.named, r.hooks = in.Named, in.HookServers
+	if in.PermissionPromptTool != "" {
+		r.prompts = []string{in.PermissionPromptTool}
 	}
 	return r
 }
@@ -176,25 +184,6 @@ func isGateway(base string) bool {
 	}
 	u, err := url.Parse(base)
 	return err != nil || !strings.EqualFold(u.Hostname(), "api.anthropic.com")
-}
-
-// isNamed reports whether a rule names a server: by the exact name of a tool of
-// it, or by all of its tools.
-func isNamed(server string, rules []string) bool {
-	return slices.ContainsFunc(rules, func(rule string) bool {
-		if !belongsTo(rule, server) {
-			return false
-		}
-		rest := strings.TrimPrefix(rule, toolname.Server(server)+toolname.Separator)
-		return rest == "*" || !strings.ContainsAny(rest, "*(")
-	})
-}
-
-// belongsTo reports whether a full name or rule can be of a server's tool. A name is
-// never split: the server's part is compared.
-func belongsTo(full, server string) bool {
-	rest, ok := strings.CutPrefix(full, toolname.Server(server)+toolname.Separator)
-	return ok && rest != ""
 }
 
 // WaitFirstTurn waits as long as the first turn of a run should, counted from

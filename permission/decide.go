@@ -9,12 +9,15 @@ import (
 // A Request is a call to decide.
 type Request struct {
 	// Tool is the full name, as the model wrote it: mcp__stock__lookup. Where a host had to shorten
-	// the name, rules match the short and the whole one.
+	// the name or make it unlike another's, rules match that name and the whole one.
 	Tool string
 	// Server is the registration key of the tool's server, not normalised; empty for a tool that is not MCP.
 	Server string
 	// ToolName is the tool's own name on its server.
 	ToolName string
+	// Resource marks a call of Tool, an engine's own, that reads or lists the resources of Server; ToolName is
+	// empty. The rules for Tool count, and those for Server that cover every tool of it.
+	Resource bool
 	// ReadOnly is the tool's readOnlyHint.
 	ReadOnly bool
 	// Hook is the verdict of the hooks that ran before; empty when none had one.
@@ -101,11 +104,12 @@ func (p *Policy) Decide(c Request) Decision {
 	if policy == AlwaysAllow {
 		return Decision{Behavior: Allow, Reason: ReasonPolicy}
 	}
-	return p.ask(Decision{Reason: ReasonUnsettled, Message: unsettledMessage(mode, c)}, c)
+	return p.ask(Decision{Reason: ReasonUnsettled, Message: p.unsettledMessage(mode, c)}, c)
 }
 
 // Hidden reports whether a tool is to be kept from the model's list: a deny rule or its server's
-// policy denies it. Only the fields Tool, Server and ToolName of c count.
+// policy denies it. Only the fields Tool, Server, ToolName and
+// Resource of c count.
 func (p *Policy) Hidden(c Request) bool {
 	_, hidden := p.denied(c)
 	return hidden
@@ -113,7 +117,12 @@ func (p *Policy) Hidden(c Request) bool {
 
 // denied is the first step of a decision.
 func (p *Policy) denied(c Request) (Decision, bool) {
-	if r, ok := p.match(Deny, c); ok {
+	r, ok := p.match(Deny, c)
+	switch {
+	case ok && c.Resource && r.text != c.Tool:
+		return Decision{Behavior: Deny, Reason: ReasonRule, Rule: r.text, Message: fmt.Sprintf(
+			"Cannot call %s for server %q. The rule %q in disallowedTools denies all of that server, and allowedTools does not override that.", c.Tool, c.Server, r.text)}, true
+	case ok:
 		return Decision{Behavior: Deny, Reason: ReasonRule, Rule: r.text, Message: fmt.Sprintf(
 			"No such tool available: %s. The rule %q in disallowedTools denies it, and allowedTools does not override that.", c.Tool, r.text)}, true
 	}
@@ -129,7 +138,7 @@ func (p *Policy) ask(d Decision, c Request) Decision {
 	d.Behavior = Ask
 	if p.Mode() == ModeDontAsk {
 		d.Behavior = Deny
-		guidance := "Only what allowedTools names runs in it" + suggestion(c) + ". Go on by other means, or say what you could not do."
+		guidance := "Only what allowedTools names runs in it" + p.suggestion(c) + ". Go on by other means, or say what you could not do."
 		switch d.Reason {
 		case ReasonUnsettled:
 			d.Reason = ReasonMode
@@ -159,18 +168,23 @@ func askMessage(c Request, rule string) string {
 	return fmt.Sprintf("Claude requested permissions to use %s, but you haven't granted it yet: %s, whatever allowedTools says.", c.Tool, why)
 }
 
-func unsettledMessage(mode Mode, c Request) string {
+func (p *Policy) unsettledMessage(mode Mode, c Request) string {
 	s := fmt.Sprintf("Claude requested permissions to use %s, but you haven't granted it yet.", c.Tool)
 	if mode == ModeAuto {
 		s += " Auto mode leaves this to a classifier, and none has approved it."
 	}
-	return s + " The program that runs this agent can allow it with allowedTools" + suggestion(c) + "."
+	return s + " The program that runs this agent can allow it with allowedTools" + p.suggestion(c) + "."
 }
 
 // suggestion is the rules that would allow the call, as an apposition to allowedTools.
-func suggestion(c Request) string {
+func (p *Policy) suggestion(c Request) string {
+	s := fmt.Sprintf(": %q", p.nameFor(c))
 	if c.Server == "" {
-		return fmt.Sprintf(": %q", c.Tool)
+		return s
 	}
-	return fmt.Sprintf(": %q, or %q for the whole server", c.Tool, toolname.Server(c.Server)+"__*")
+	whole := toolname.Server(c.Server) + "__*"
+	if r, ok := p.servers().with(c.Server).allowed(whole); ok && r.server.Key == c.Server {
+		s += fmt.Sprintf(", or %q for the whole server", whole)
+	}
+	return s
 }

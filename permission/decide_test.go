@@ -139,7 +139,7 @@ func TestNilPolicyAsks(t *testing.T) {
 	if d := p.Decide(tool("srv", "read")); d.Behavior != Ask {
 		t.Errorf("got %s, want ask", d.Behavior)
 	}
-	if p.Hidden(tool("srv", "read")) || p.Mode() != ModeDefault || p.Rules(Allow) != nil || p.Review(nil) != nil {
+	if p.Hidden(tool("srv", "read")) || p.Mode() != ModeDefault || p.Rules(Allow) != nil || p.Review(t.Context(), nil) != nil {
 		t.Error("a nil policy hides, allows or reports something")
 	}
 }

@@ -28,7 +28,7 @@ func ExamplePolicy_Apply() {
 	policy, _ := permission.NewPolicy(nil)
 	call := permission.Request{Tool: "mcp__files__write", Server: "files", ToolName: "write"}
 	fmt.Println(policy.Decide(call).Behavior)
-	policy, _ = policy.Apply(permission.Suggest(call)...) // somebody said: yes, and don't ask again
+	policy, _ = policy.Apply(policy.Suggest(call)...) // somebody said: yes, and don't ask again
 	fmt.Println(policy.Decide(call).Behavior)
 	// Output:
 	// ask

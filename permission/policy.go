@@ -47,6 +47,8 @@ type Policy struct {
 	mode  Mode
 	rules []Rule // in the order given: deny, ask, allow of the options, then those of updates
 	tools map[string]map[string]ToolPolicy
+	// index is made of rules and the servers that are known.
+	index *index
 }
 
 // NewPolicy makes a policy. What is faulty is reported and left out, and the rest holds; a faulty
@@ -92,7 +94,20 @@ func NewPolicy(o *Options) (*Policy, []Problem) {
 			}
 		}
 	}
+	p.index = newIndex(p.rules, nil)
 	return p, problems
+}
+
+// WithServers makes the same policy for a run with these servers. Until it is called the only server known
+// is that of the call that is to be decided, which can leave a rule with a meaning that it
+// does not have beside another server.
+func (p *Policy) WithServers(servers *Servers) *Policy {
+	next := &Policy{mode: ModeDefault}
+	if p != nil {
+		*next = *p
+	}
+	next.index = newIndex(next.rules, servers)
+	return next
 }
 
 // parseReported parses a rule; the rule is zero when it is left out.
@@ -120,6 +135,14 @@ func (p *Policy) Mode() Mode {
 	return p.mode
 }
 
+// servers are those that the policy was made for.
+func (p *Policy) servers() *Servers {
+	if p == nil || p.index == nil {
+		return nil
+	}
+	return p.index.servers
+}
+
 // Rules are the rules of one behavior, in their order.
 func (p *Policy) Rules(b Behavior) []string {
 	if p == nil {
@@ -139,18 +162,23 @@ func (p *Policy) match(b Behavior, c Request) (Rule, bool) {
 	if p == nil || len(p.rules) == 0 {
 		return Rule{}, false
 	}
-	t := c.target()
-	for _, r := range p.rules {
-		if r.behavior == b && r.match(t) {
-			return r, true
-		}
+	x := p.index
+	if c.isMCP() && !x.servers.has(c.Server) {
+		x = newIndex(p.rules, x.servers.with(c.Server))
 	}
-	return Rule{}, false
+	best := len(p.rules)
+	for _, t := range c.targets() {
+		best = min(best, x.find(b, t))
+	}
+	if best == len(p.rules) {
+		return Rule{}, false
+	}
+	return p.rules[best], true
 }
 
 // toolPolicy is the server's own policy for the tool, or empty.
 func (p *Policy) toolPolicy(c Request) ToolPolicy {
-	if p == nil {
+	if p == nil || c.Resource {
 		return ""
 	}
 	return p.tools[c.Server][c.ToolName]

@@ -132,7 +132,7 @@ func TestApplyIsPureUnderRace(t *testing.T) {
 // What is suggested to the one who is asked silences later questions once it is applied.
 func TestSuggestSettlesTheNextCall(t *testing.T) {
 	c := tool("my.server", "write")
-	raw, err := json.Marshal(Suggest(c))
+	raw, err := json.Marshal(policy(t, nil).Suggest(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,32 +140,9 @@ func TestSuggestSettlesTheNextCall(t *testing.T) {
 	if string(raw) != want {
 		t.Errorf("got %s, want %s", raw, want)
 	}
-	p, _ := policy(t, nil).Apply(Suggest(c)...)
+	p, _ := policy(t, nil).Apply(policy(t, nil).Suggest(c)...)
 	if d := p.Decide(c); d.Behavior != Allow {
 		t.Errorf("after the suggestion: %s, want allow", d.Behavior)
-	}
-}
-
-func TestReview(t *testing.T) {
-	tools := []Request{tool("stock", "lookup"), tool("a", "b"), tool("a__b", "c"), {Tool: "ToolSearch"}}
-	p := policy(t, &Options{
-		Allow: []string{"mcp__stok__*", "mcp__stock__lokup", "mcp__a__b", "mcp__stock__*", "ToolSearch"},
-		Deny:  []string{"mcp__nowhere_near__x"},
-		Tools: map[string]map[string]ToolPolicy{"stock": {"lookup": AlwaysAllow, "drop": AlwaysDeny}},
-	})
-	var got []string
-	for _, pr := range p.Review(tools) {
-		got = append(got, pr.String())
-	}
-	want := []string{
-		`deny rule "mcp__nowhere_near__x": covers no tool that there is`,
-		`allow rule "mcp__stok__*": covers no tool that there is; write mcp__stock__*`,
-		`allow rule "mcp__stock__lokup": covers no tool that there is; write mcp__stock__lookup`,
-		`allow rule "mcp__a__b": covers tools of several servers (a, a__b): their keys run together; write the full name of each tool that is meant`,
-		`"always_deny": permission policy for tool "drop", which server "stock" does not have`,
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("problems (-want +got):\n%s", d)
 	}
 }
 

@@ -1,62 +1,221 @@
 package permission
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// Review holds the policy against the tools that there are and reports what can only be a
-// mistake: a rule or per-tool policy that covers none of them, and an allow rule that covers tools of more
-// than one server, where the keys and names happen to run together. Call it when every server
-// has listed its tools; before that, rules for those still connecting would be reported too.
-func (p *Policy) Review(tools []Request) []Problem {
+// reviewBudget bounds the work of one review, in comparisons of characters. What is left when it is used up is
+// reported without a suggestion, and of the rules with * not at all.
+const reviewBudget = 16 << 20
+
+// Review holds the policy against the tools that there are and reports what can only be a mistake, with the
+// nearest name if there is one: a rule or per-tool policy for a tool that its server does
+// not have, a rule for a server whose name is almost that of one that there is, and an allow rule that
+// could mean several servers. The servers are those of [Policy.WithServers]. Of those
+// in unlisted the tools are not known, because they still connect or have failed: what is about them is not looked at.
+//
+// A rule for a server that is unlike any other is none of these: it may come later. The work is bounded; it ends early
+// with ctx, and what was found until then is returned.
+func (p *Policy) Review(ctx context.Context, tools []Request, unlisted ...string) []Problem {
 	if p == nil {
 		return nil
 	}
-	targets := make([]target, len(tools))
-	for i, c := range tools {
-		targets[i] = c.target()
-	}
+	r := newReview(ctx, p, tools, unlisted)
 	var problems []Problem
-	for _, r := range p.rules {
-		if r.arguments {
+	for _, rule := range p.rules {
+		if ctx.Err() != nil {
+			return problems
+		}
+		if rule.arguments {
 			continue // reported when it was parsed
 		}
-		servers := map[string]bool{}
-		covered := false
-		for i, t := range targets {
-			if r.match(t) {
-				covered = true
-				servers[tools[i].Server] = true
-			}
-		}
-		switch {
-		case !covered:
-			problems = append(problems, Problem{Rule: r.text, Behavior: r.behavior, Message: "covers no tool that there is", Instead: nearest(r.text, targets)})
-		case r.behavior == Allow && len(servers) > 1:
-			problems = append(problems, Problem{
-				Rule: r.text, Behavior: r.behavior,
-				Message: fmt.Sprintf("covers tools of several servers (%s): their keys run together", strings.Join(slices.Sorted(maps.Keys(servers)), ", ")),
-				Instead: "the full name of each tool that is meant",
-			})
+		if message, instead := r.rule(rule); message != "" {
+			problems = append(problems, Problem{Rule: rule.text, Behavior: rule.behavior, Message: message, Instead: instead})
 		}
 	}
-	return append(problems, p.reviewPolicies(tools)...)
+	return append(problems, r.policies(p.tools)...)
 }
 
-func (p *Policy) reviewPolicies(tools []Request) []Problem {
-	have := make(map[[2]string]bool, len(tools))
-	for _, c := range tools {
-		have[[2]string{c.Server, c.ToolName}] = true
+// A review is what the rules are held against.
+type review struct {
+	ctx      context.Context
+	index    *index
+	unlisted map[string]bool
+	byKey    map[string]*reviewed // servers that have listed their tools
+	names    map[string]bool      // of all tools, as the model writes them
+	others   []string             // names of tools that are not of a server
+	servers  []string             // mcp__SERVER of those known
+	left     int                  // of reviewBudget
+}
+
+// A reviewed server has its tools by their normalised names and by what the model writes in their place.
+type reviewed struct {
+	tools map[string]bool
+	names []string // the keys of tools
+	full  []string // names as the model writes them
+}
+
+func newReview(ctx context.Context, p *Policy, tools []Request, unlisted []string) *review {
+	r := &review{ctx: ctx, unlisted: map[string]bool{}, byKey: map[string]*reviewed{}, names: make(map[string]bool, len(tools)), left: reviewBudget}
+	for _, key := range unlisted {
+		r.unlisted[key] = true
 	}
+	servers := p.servers()
+	if servers == nil {
+		servers = NewServers()
+	}
+	extra := slices.Clone(servers.list)
+	for _, c := range tools {
+		t := c.target()
+		r.names[t.tool] = true
+		if !t.mcp {
+			r.others = append(r.others, t.tool)
+			continue
+		}
+		s := r.byKey[t.key]
+		if s == nil {
+			s = &reviewed{tools: map[string]bool{}}
+			r.byKey[t.key] = s
+			extra = append(extra, Server{Key: t.key})
+		}
+		r.names[t.full+t.hash] = true
+		for _, part := range t.parts() {
+			if !s.tools[part] {
+				s.tools[part] = true
+				s.names = append(s.names, part)
+			}
+		}
+		s.full = append(s.full, t.tool)
+	}
+	r.index = &index{servers: NewServers(extra...), rules: p.rules}
+	for _, s := range r.index.servers.list {
+		r.servers = append(r.servers, toolname.Server(s.Key))
+		if r.byKey[s.Key] == nil {
+			r.byKey[s.Key] = &reviewed{}
+		}
+	}
+	return r
+}
+
+// rule says what is wrong with a rule and what to write; both are empty when nothing is.
+func (r *review) rule(rule Rule) (message, instead string) {
+	if r.names[rule.text] && rule.behavior != Allow {
+		return "", ""
+	}
+	meant := r.index.meant(rule)
+	switch {
+	case rule.behavior == Allow && len(meant) == 0 && len(r.index.servers.readings(rule.text)) > 0 && !r.named(rule.text):
+		return r.unclear(rule.text)
+	case len(meant) > 0:
+		return r.tool(rule, meant)
+	case r.names[rule.text]:
+		return "", ""
+	}
+	if !strings.HasPrefix(rule.text, mcpPrefix) {
+		if instead = r.nearest(rule.text, r.others); instead != "" {
+			return "covers no tool that there is", instead
+		}
+		return "", ""
+	}
+	if rule.glob && rule.behavior != Allow && !strings.HasSuffix(rule.text, "__*") {
+		return "", "" // * may stand for any part: it is about what comes, too
+	}
+	return r.server(rule.text)
+}
+
+// named reports whether a text is the name of a tool by its hash, which is clear whatever servers there are.
+func (r *review) named(text string) bool {
+	return r.names[text] && len(text) > len(toolname.Hash("", "")) && text[len(text)-len(toolname.Hash("", ""))] == '_'
+}
+
+// unclear reports an allow rule that names no one of the servers that it could mean.
+func (r *review) unclear(text string) (message, instead string) {
+	keys := map[string]bool{}
+	for _, m := range r.index.servers.readings(text) {
+		keys[m.server.Key] = true
+	}
+	return fmt.Sprintf("could mean several servers (%s) and allows nothing", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")),
+		"it for servers whose keys are told apart by A-Z a-z 0-9 _ -"
+}
+
+// tool looks whether the servers that a rule means have a tool for it.
+func (r *review) tool(rule Rule, meant []reading) (message, instead string) {
+	for _, m := range meant {
+		s := r.byKey[m.server.Key]
+		if r.unlisted[m.server.Key] || m.whole || s.tools[m.tool] {
+			return "", ""
+		}
+		if strings.Contains(m.tool, "*") {
+			for _, name := range s.names {
+				if r.spend(len(name)) || matchGlob(m.tool, name) {
+					return "", ""
+				}
+			}
+		}
+	}
+	if rule.glob && rule.behavior != Allow {
+		return "", ""
+	}
+	if s := r.byKey[meant[0].server.Key]; len(s.full) > 0 {
+		instead = r.nearest(rule.text, s.full)
+	}
+	return fmt.Sprintf("covers no tool that server %q has", meant[0].server.Key), instead
+}
+
+// server looks for the server that a rule was meant for and does not name.
+func (r *review) server(text string) (message, instead string) {
+	bare, whole := strings.CutSuffix(text, "__*")
+	near := r.nearest(bare, r.servers)
+	if near != "" {
+		return "names no server that there is", near + "__*"
+	}
+	if whole || !strings.Contains(bare[len(mcpPrefix):], toolname.Separator) {
+		return "", ""
+	}
+	// The tool's name can be anything: the part before each "__" is held against the servers.
+	for at := range boundaries(bare) {
+		if near = r.nearest(bare[:at], r.servers); near != "" {
+			return "names no server that there is", near + bare[at:]
+		}
+	}
+	return "", ""
+}
+
+// boundaries are the places of "__" behind mcp__, the first four of them.
+func boundaries(text string) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		at := len(mcpPrefix)
+		for range 4 {
+			i := strings.Index(text[at:], toolname.Separator)
+			if i < 0 || !yield(at+i) {
+				return
+			}
+			at += i + 1
+		}
+	}
+}
+
+// policies reports per-tool policies for tools that their servers do not have.
+func (r *review) policies(of map[string]map[string]ToolPolicy) []Problem {
 	var problems []Problem
-	for _, server := range slices.Sorted(maps.Keys(p.tools)) {
-		for _, tool := range slices.Sorted(maps.Keys(p.tools[server])) {
-			if !have[[2]string{server, tool}] {
+	for _, server := range slices.Sorted(maps.Keys(of)) {
+		if r.ctx.Err() != nil {
+			return problems
+		}
+		s := r.byKey[server]
+		if s == nil || r.unlisted[server] {
+			continue
+		}
+		for _, tool := range slices.Sorted(maps.Keys(of[server])) {
+			if !s.tools[toolname.Normalize(tool)] {
 				problems = append(problems, Problem{
-					Rule: string(p.tools[server][tool]), Message: fmt.Sprintf("permission policy for tool %q, which server %q does not have", tool, server),
+					Rule: string(of[server][tool]), Message: fmt.Sprintf("permission policy for tool %q, which server %q does not have", tool, server),
 				})
 			}
 		}
@@ -64,47 +223,70 @@ func (p *Policy) reviewPolicies(tools []Request) []Problem {
 	return problems
 }
 
-// nearest is the tool or server name that differs least from a rule without being far from it, or empty.
-func nearest(rule string, targets []target) string {
-	rule = strings.TrimRight(rule, "*_")
-	best, least := "", max(2, len(rule)/6)
-	for _, t := range targets {
-		for _, s := range []string{t.server, t.tool} {
-			if d := distance(rule, s, least+1); d < least || d == least && (best == "" || s < best) {
-				best, least = s, d
-			}
+// spend takes from the budget and reports whether it is used up.
+func (r *review) spend(n int) bool {
+	if r.left >= 0 {
+		r.left -= n + 1
+	}
+	return r.left < 0
+}
+
+// nearest is the name that differs least from a text without being far from it, or empty.
+func (r *review) nearest(text string, names []string) string {
+	text = strings.TrimRight(text, "*_")
+	best, least := "", max(2, len(text)/6)
+	if len(text) < 8 && !strings.HasPrefix(text, mcpPrefix) {
+		least = 1 // three letters of four are like too many names
+	}
+	for _, name := range names {
+		if r.spend(0) {
+			return best
 		}
-	}
-	if best == "" {
-		return ""
-	}
-	for _, t := range targets {
-		if best == t.server {
-			return best + "__*"
+		d := r.distance(text, name, least+1)
+		if d <= least && (best == "" || d < least || name < best) {
+			best, least = name, d
 		}
 	}
 	return best
 }
 
-// distance is the number of edits that make a into b, or bound if there are that many or more.
-func distance(a, b string, bound int) int {
-	if a == "" || b == "" || max(len(a), len(b))-min(len(a), len(b)) >= bound {
+// maxNearest is the length beyond which names are not compared.
+const maxNearest = 300
+
+// distance is the number of edits that make a into b, or bound if there are that many or more. Only the cells of the
+// table that can be below the bound are computed.
+func (r *review) distance(a, b string, bound int) int {
+	if a == "" || b == "" || max(len(a), len(b))-min(len(a), len(b)) >= bound || max(len(a), len(b)) > maxNearest {
 		return bound
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {
-		row[j] = j
+		row[j] = min(j, bound)
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+		from, to := max(i-bound, 0), min(i+bound+1, len(b))
+		if r.spend(to - from) {
+			return bound
+		}
+		diagonal, least := row[from], bound
+		row[from] = bound
+		if from == 0 {
+			row[0] = min(i+1, bound)
+		}
+		for j := from; j < to; j++ {
 			cost := diagonal
 			if a[i] != b[j] {
 				cost++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1, bound)
+			least = min(least, row[j+1])
+		}
+		if to < len(b) {
+			row[to+1] = bound
+		}
+		if least >= bound && row[from] >= bound {
+			return bound
 		}
 	}
 	return min(row[len(b)], bound)

@@ -46,9 +46,9 @@ func (e *RuleError) Error() string {
 //	Name              a tool that is not MCP
 //	Name(arguments)   accepted for tools that are not MCP, matches nothing here: arguments are not looked at
 //
-// An allow rule may have * only after a literal mcp__srv__, and then covers that server alone, also
-// when another's key begins the same. In deny and ask rules * may stand anywhere (mcp__*, *_delete)
-// and is held against the whole name: where in doubt they cover more.
+// Which server srv is, [Servers] says. An allow rule may have * only after a literal mcp__srv__, and covers that
+// server alone. In deny and ask rules * may stand anywhere (mcp__*, *_delete) and is held against the whole name, and they
+// cover what any reading of them covers: where in doubt they cover more.
 func ParseRule(s string, b Behavior) (Rule, error) {
 	text := strings.TrimSpace(s)
 	fail := func(instead, format string, args ...any) (Rule, error) {
@@ -129,51 +129,51 @@ func normalizeRule(text string) string {
 // String is the rule as it was written, less the space around it.
 func (r Rule) String() string { return r.text }
 
-// Match reports whether the rule covers a call. Only the fields Tool, Server and ToolName of c count.
-func (r Rule) Match(c Request) bool { return r.match(c.target()) }
-
 // A target is what rules are held against, made once a call.
 type target struct {
 	tool string // as the model wrote it
-	mcp  bool   // whether the server is known; the next three are empty if not
+	mcp  bool   // whether the server is known; the next ones are empty if not
+	key  string // of the server
 	// server is mcp__SERVER, name the tool's own name normalised, full the two together.
 	server, name, full string
+	hash               string // what ends the names of this tool that were shortened, or made unlike another's
+}
+
+// isMCP reports whether the caller says which server's tools or resources a call is about.
+func (c Request) isMCP() bool {
+	return c.Server != "" || c.Resource || strings.HasPrefix(c.Tool, mcpPrefix+toolname.Separator)
+}
+
+// targets are what a call is: rules that cover one of them cover the call.
+func (c Request) targets() []target {
+	if !c.Resource {
+		return []target{c.target()}
+	}
+	// Its server's rules cover a resource where they cover every tool, whatever it is called.
+	all := toolname.Server(c.Server) + toolname.Separator
+	return []target{{tool: c.Tool}, {mcp: true, key: c.Server, server: toolname.Server(c.Server), tool: all, full: all}}
 }
 
 func (c Request) target() target {
 	t := target{tool: c.Tool}
-	if c.Server == "" && !strings.HasPrefix(c.Tool, mcpPrefix+"__") {
+	if !c.isMCP() || c.Resource {
 		return t
 	}
-	t.mcp, t.server, t.name = true, toolname.Server(c.Server), toolname.Normalize(c.ToolName)
-	t.full = t.server + "__" + t.name
+	t.mcp, t.key, t.server, t.name = true, c.Server, toolname.Server(c.Server), toolname.Normalize(c.ToolName)
+	t.full = t.server + toolname.Separator + t.name
+	t.hash = toolname.Hash(c.Server, c.ToolName)
 	return t
 }
 
-func (r Rule) match(t target) bool {
-	if r.text == "" || r.arguments {
-		return false
-	}
-	if r.text == t.tool {
-		return true
-	}
-	if t.mcp {
-		if r.text == t.server {
-			return true
-		}
-		// The server's part is compared whole, never found by splitting: mcp__a__* is not about server a__b.
-		if rest, ok := strings.CutPrefix(r.text, t.server); ok && strings.HasPrefix(rest, "__") && matchGlob(rest[2:], t.name) {
-			return true
-		}
-	}
-	switch {
-	case r.behavior == Allow:
-		return false
-	case r.glob:
-		return matchGlob(r.text, t.tool) || t.mcp && matchGlob(r.text, t.full)
-	}
-	// A caller that does not say the server: what forbids covers all that could be meant.
-	return !t.mcp && strings.HasPrefix(r.text, mcpPrefix) && strings.HasPrefix(t.tool, r.text+"__")
+// called reports whether the tool has that name on its server, or in the name that the model uses.
+func (t target) called(tool string) bool {
+	return tool == t.name || t.tool == t.server+toolname.Separator+tool
+}
+
+// hashed reports whether a text is a name of the tool that has its hash. Such a name is no other tool's, whatever
+// the servers are called.
+func (t target) hashed(text string) bool {
+	return t.mcp && strings.HasSuffix(text, t.hash) && (text == t.tool || text == t.full+t.hash)
 }
 
 // matchGlob reports whether s matches a pattern in which * stands for any characters, none included.

@@ -73,6 +73,7 @@ func (p *Policy) Apply(updates ...Update) (*Policy, []Problem) {
 	for _, u := range updates {
 		problems = append(problems, next.apply(u)...)
 	}
+	next.index = newIndex(next.rules, p.servers())
 	return next, problems
 }
 
@@ -154,8 +155,18 @@ func (p *Policy) WithMode(m Mode) (*Policy, error) {
 
 // Suggest is the updates to offer to whoever is asked about a call: one that allows this tool
 // from now on, kept in the local settings.
-func Suggest(c Request) []Update {
+func (p *Policy) Suggest(c Request) []Update {
 	return []Update{{
-		Type: AddRules, Rules: []UpdateRule{{ToolName: c.Tool}}, Behavior: Allow, Destination: DestinationLocalSettings,
+		Type: AddRules, Rules: []UpdateRule{{ToolName: p.nameFor(c)}}, Behavior: Allow, Destination: DestinationLocalSettings,
 	}}
+}
+
+// nameFor is the text of an allow rule for the tool alone: its name, or where that would mean a tool of another
+// server its whole name with its hash.
+func (p *Policy) nameFor(c Request) string {
+	if p.servers().Names(c.Tool, c) {
+		return c.Tool
+	}
+	t := c.target()
+	return t.full + t.hash
 }

@@ -41,6 +41,9 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 		return nil, fmt.Errorf("reading can_use_tool: %w", err)
 	}
 	q.Input = s.args.restore(q.ToolUseID, q.Input)
+	if s.allowedByRule(ctx, q) {
+		return newVerdict(agent.Allow(), q.ToolUseID), nil
+	}
 	v, err := s.permissionHooks(ctx, q)
 	if err == nil && v == nil && s.opts.CanUseTool != nil {
 		v, err = s.askProgram(ctx, q)
@@ -113,6 +116,7 @@ func (s *session) nobodyToAsk(ctx context.Context, q *toolQuestion) string {
 	s.mu.Unlock()
 	// What is faulty in the rules is the CLI's to say.
 	p, _ := permission.NewPolicy(&permission.Options{Allow: s.opts.AllowedTools, Ask: s.opts.AskTools, Mode: mode})
+	p = p.WithServers(knownServers(s.opts))
 	t := s.toolOf(ctx, q)
 	r := permission.Request{Tool: q.ToolName, Server: q.Server.Name, ToolName: t.name, ReadOnly: t.readOnly()}
 	if d := p.Decide(r); d.Message != "" {

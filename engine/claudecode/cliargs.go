@@ -73,9 +73,11 @@ func resumeArgs(o *agent.Options) []string {
 	return a
 }
 
-// allowed are the tools that run without a question, skills that are switched on among them.
+// allowed are the tools that run without a question, skills that are switched on among them, but for those that
+// the CLI is to ask about: see ownRules.
 func allowed(e *Options, o *agent.Options) []string {
-	all := slices.Clone(o.AllowedTools)
+	servers := knownServers(o)
+	all := slices.DeleteFunc(slices.Clone(o.AllowedTools), servers.Ambiguous)
 	for _, skill := range e.Skills {
 		rule := "Skill(" + skill + ")"
 		if skill == "all" {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 	"github.com/tenon-sdk/tenon/permission"
@@ -17,6 +18,7 @@ var permissionBehaviours = []behaviour{
 	{"NotAllowed", notAllowed},
 	{"Allowed", allowedByRule},
 	{"AllowedServerOnly", allowedServerOnly},
+	{"RuleNamesOneServer", ruleNamesOneServer},
 	{"Disallowed", disallowed},
 	{"AskBeatsAllow", askBeatsAllow},
 	{"AcceptEdits", acceptEdits},
@@ -103,6 +105,43 @@ func allowedByRule(e *env) {
 func allowedServerOnly(e *env) {
 	tr, r, c := e.oneCall(nil, func(o *agent.Options) { o.AllowedTools = []string{"mcp__other__*", "mcp__t__y"} })
 	e.wantDenied(tr, r, c)
+}
+
+// A rule is about the server that it names, whatever the tools of another are called. fault A6
+func ruleNamesOneServer(e *env) {
+	tests := []struct {
+		rule         string
+		euSend, send bool // eu__send of pay, send of pay__eu
+	}{
+		{"mcp__pay__eu__*", false, true},
+		{"mcp__pay__eu", false, true},
+		{"mcp__pay__eu__send", false, true},
+		{"mcp__pay__*", true, false},
+		{"mcp__pay", true, false},
+	}
+	for _, tt := range tests {
+		for _, of := range []struct {
+			server, tool string
+			runs         bool
+		}{{"pay", "eu__send", tt.euSend}, {"pay__eu", "send", tt.send}} {
+			c := &counter{}
+			o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{}, AllowedTools: []string{tt.rule}}
+			for _, key := range []string{"pay", "pay__eu"} {
+				s := server(key)
+				name := "other"
+				if key == of.server {
+					name = of.tool
+				}
+				e.add(s, &mcpserver.Tool{Name: name}, c.handle)
+				o.MCPServers[key] = mcphost.InProcess(s)
+			}
+			tr, _ := e.answered(e.script(modeltest.ToolUseID("toolu_1", "mcp__"+of.server+"__"+of.tool, `{}`), modeltest.Text("went on")), "x", o)
+			got := tr.toolResult(e, "toolu_1")
+			if ran := c.n.Load() == 1 && !got.IsError; ran != of.runs {
+				e.Errorf("with the rule %s, tool %s of server %s: ran %v, want %v: %q", tt.rule, of.tool, of.server, ran, of.runs, got.Text())
+			}
+		}
+	}
 }
 
 func disallowed(e *env) {

@@ -104,7 +104,7 @@ func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*p
 		r := &agent.ToolRequest{
 			ToolName: c.use.Name, Server: c.tool.Server, Tool: c.tool.Name, Source: t.s.sourceOf(c.tool),
 			Title: c.tool.Title, Annotations: c.tool.Annotations, ReadOnly: c.tool.ReadOnly, ToolUseID: c.use.ID, Input: args, Reason: d.Message,
-			Suggestions: permission.Suggest(c.tool.request()),
+			Suggestions: t.s.permissions().Suggest(c.tool.request()),
 		}
 		v, err := guarded(t.ctx, t.s, "CanUseTool", func(ctx context.Context) (*permission.PromptResult, error) { return o.CanUseTool(ctx, r) })
 		if err == nil && v == nil {

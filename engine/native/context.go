@@ -62,7 +62,7 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 
 // firstContext is what the first request would be made of by now.
 func (s *session) firstContext() *contextState {
-	t := newTable(s.hosts(), tableOptions{policy: s.permissions(), promptTool: s.opts.PermissionPromptTool})
+	t := newTable(s.hosts(), tableOptions{policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool})
 	search := !s.searchOff() && s.finder.mode.percent == 0
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },

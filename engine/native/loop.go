@@ -97,7 +97,7 @@ func (s *session) refreshTable() {
 // freshTable makes the table anew.
 func (s *session) freshTable() *table {
 	s.table = newTable(s.hosts(), tableOptions{
-		policy: s.permissions(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
+		policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
 		builtins: s.builtins(),
 	})
 	s.settleSearch(s.table)

@@ -83,6 +83,7 @@ type session struct {
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host
 	policy    *permission.Policy
+	bound     boundPolicy
 	context   *contextState
 	wantModel string // the model that was asked for; it answers unless it is overloaded
 	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
@@ -367,13 +368,6 @@ func (s *session) wantedModel() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inForce()
-}
-
-// permissions is the policy in force.
-func (s *session) permissions() *permission.Policy {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.policy
 }
 
 // MCPStatus returns the state of the servers of both hosts.

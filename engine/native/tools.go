@@ -64,6 +64,7 @@ func (t *table) names() []string {
 // tableOptions are what a table depends on beside the hosts.
 type tableOptions struct {
 	policy      *permission.Policy
+	servers     *permission.Servers
 	promptTool  string
 	quarantined map[string]string // full name -> why
 	builtins    []*tool           // tools of the engine's own
@@ -106,7 +107,7 @@ func (t *table) sort() {
 }
 
 func (t *table) add(tl *tool, o tableOptions) {
-	if o.promptTool != "" && (tl.FullName == o.promptTool || tl.LongName == o.promptTool) {
+	if o.promptTool != "" && o.servers.Names(o.promptTool, tl.request()) {
 		t.prompt = tl
 		return
 	}

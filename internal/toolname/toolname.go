@@ -74,8 +74,15 @@ func Fit(server, tool string, limit int) string {
 	if len(full) <= limit {
 		return full
 	}
+	return full[:limit-hashLen-1] + Hash(server, tool)
+}
+
+// Hash returns the end of a name that was cut or had to be made unlike another's:
+// an underscore and eight hexadecimal digits of a hash of the raw server and tool
+// names.
+func Hash(server, tool string) string {
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
-	return full[:limit-hashLen-1] + "_" + hex.EncodeToString(sum[:])[:hashLen]
+	return "_" + hex.EncodeToString(sum[:hashLen/2])
 }
 
 func isNormal(s string) bool {

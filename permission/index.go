@@ -1,0 +1,170 @@
+package permission
+
+import (
+	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+)
+
+// An index finds the rules that cover a call without trying each. It knows what each rule means for one list
+// of servers.
+type index struct {
+	servers          *Servers
+	rules            []Rule
+	allow, deny, ask ruleTable
+}
+
+// A ruleTable has the rules of one behavior, by their positions in the policy.
+type ruleTable struct {
+	whole map[string]int        // by server key: covers every tool
+	exact map[[2]string]int     // by server key and the tool's part of the rule
+	globs map[string][]toolGlob // by server key: * stands for a part of the tool's name
+	names map[string]int        // by the whole text: what is compared with the name that the model uses
+	free  []int                 // held against the whole name, * standing for anything
+}
+
+type toolGlob struct {
+	at      int
+	pattern string
+}
+
+// newIndex makes the index. It looks at each rule once, and at no more than one part of its text for each length of a server's key.
+func newIndex(rules []Rule, servers *Servers) *index {
+	x := &index{servers: servers, rules: rules}
+	for i, r := range rules {
+		switch {
+		case r.text == "" || r.arguments:
+		case r.behavior == Allow:
+			if meant, ok := servers.allowed(r.text); ok {
+				x.allow.add(i, meant)
+			}
+			x.allow.name(i, r.text)
+		default:
+			t := x.of(r.behavior)
+			for _, meant := range servers.readings(r.text) {
+				t.add(i, meant)
+			}
+			t.name(i, r.text)
+			if r.glob {
+				t.free = append(t.free, i)
+			}
+		}
+	}
+	return x
+}
+
+func (x *index) of(b Behavior) *ruleTable {
+	switch b {
+	case Allow:
+		return &x.allow
+	case Deny:
+		return &x.deny
+	}
+	return &x.ask
+}
+
+func (t *ruleTable) add(at int, r reading) {
+	key := r.server.Key
+	switch {
+	case r.whole:
+		t.whole = first(t.whole, key, at)
+	case strings.Contains(r.tool, "*"):
+		if t.globs == nil {
+			t.globs = map[string][]toolGlob{}
+		}
+		t.globs[key] = append(t.globs[key], toolGlob{at, r.tool})
+	default:
+		t.exact = first(t.exact, [2]string{key, r.tool}, at)
+	}
+}
+
+func (t *ruleTable) name(at int, text string) { t.names = first(t.names, text, at) }
+
+// first notes a position unless there is an earlier one.
+func first[K comparable](m map[K]int, key K, at int) map[K]int {
+	if m == nil {
+		m = map[K]int{}
+	}
+	if _, ok := m[key]; !ok {
+		m[key] = at
+	}
+	return m
+}
+
+// find is the position of the first rule of a behavior that covers the call, the number of rules if none does.
+func (x *index) find(b Behavior, t target) int {
+	table, best := x.of(b), len(x.rules)
+	table.named(b, t, &best)
+	if t.mcp {
+		if at, ok := table.whole[t.key]; ok {
+			best = min(best, at)
+		}
+		for _, tool := range t.parts() {
+			if at, ok := table.exact[[2]string{t.key, tool}]; ok {
+				best = min(best, at)
+			}
+		}
+		for _, g := range table.globs[t.key] {
+			if g.at < best && matchGlob(g.pattern, t.name) {
+				best = g.at
+			}
+		}
+	}
+	for _, at := range table.free {
+		if at < best && (matchGlob(x.rules[at].text, t.tool) || t.mcp && matchGlob(x.rules[at].text, t.full)) {
+			best = at
+		}
+	}
+	if b != Allow && !t.mcp && strings.HasPrefix(t.tool, mcpPrefix) {
+		x.unplaced(b, t.tool, &best)
+	}
+	return best
+}
+
+// parts are the names that a rule can have for the tool behind its server's name.
+func (t target) parts() []string {
+	tool, ok := strings.CutPrefix(t.tool, t.server+toolname.Separator)
+	if !ok || tool == t.name {
+		return []string{t.name}
+	}
+	return []string{t.name, tool}
+}
+
+// named looks among the rules that are whole names. For an MCP tool an allow rule has to hold the tool's hash: any
+// other name could be a tool's of another server.
+func (t *ruleTable) named(b Behavior, c target, best *int) {
+	texts := []string{c.tool}
+	if c.mcp {
+		texts = append(texts, c.full+c.hash)
+	}
+	for _, text := range texts {
+		if b == Allow && c.mcp && !c.hashed(text) {
+			continue
+		}
+		if at, ok := t.names[text]; ok {
+			*best = min(*best, at)
+		}
+	}
+}
+
+// unplaced looks for rules about the server of a tool whose server the caller does not say: what
+// forbids covers all that could be meant.
+func (x *index) unplaced(b Behavior, tool string, best *int) {
+	for at, r := range x.rules[:*best] {
+		if r.behavior == b && !r.arguments && !r.glob && strings.HasPrefix(r.text, mcpPrefix) && strings.HasPrefix(tool, r.text+toolname.Separator) {
+			*best = at
+			return
+		}
+	}
+}
+
+// meant is what a rule of a server's tools means; empty if it names none of the servers.
+func (x *index) meant(r Rule) []reading {
+	if r.behavior == Allow {
+		if one, ok := x.servers.allowed(r.text); ok {
+			return []reading{one}
+		}
+		return nil
+	}
+	return x.servers.readings(r.text)
+}
