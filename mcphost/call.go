@@ -142,7 +142,8 @@ func mayRepeat(err error, sent bool, t *Tool) bool {
 	if !sent && (errors.Is(err, errSessionLost) || neverSent(err)) {
 		return true // refused before it was processed
 	}
-	return errors.Is(err, ErrConnectionLost) && (!sent || t.ReadOnly || t.Idempotent)
+	lost := errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost)
+	return lost && (!sent || t.ReadOnly || t.Idempotent)
 }
 
 func (c *conn) callError(tool string, sent bool, err error) *CallError {

@@ -44,13 +44,20 @@ type dialer struct {
 	closed chan struct{}
 }
 
-// dial makes one attempt: connect, handshake, tool list. The error is a
-// *ConnectError.
-func (d *dialer) dial(ctx context.Context) (link, toolList, error) {
+// dial makes one attempt: connect, handshake, tool list. It begins when the one before is over, which closes
+// before; nil if there was none. The error is a *ConnectError.
+func (d *dialer) dial(ctx context.Context, before <-chan struct{}) (link, toolList, error) {
 	d.awaitClosed(ctx.Done())
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, d.limits.connect, fmt.Errorf("%w after %v", ErrTimeout, d.limits.connect))
 	defer cancel()
+	if before != nil {
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, toolList{}, d.fault(ctx, PhaseStart, ctx.Err(), nil)
+		}
+	}
 	l, err := d.open(ctx)
 	if err == nil {
 		list, lerr := l.listTools(ctx)
@@ -173,8 +180,16 @@ func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
 		return nil, err
 	}
 	car.negotiated(l.told.version)
+	car.attach(hooks{
+		forgot: func(ctx context.Context) bool { return l.refusesAll(ctx) != nil },
+		missed: func() {
+			if t := l.told.capabilities.Tools; t != nil && t.ListChanged {
+				d.handle.toolsChanged()
+			}
+		},
+	})
 	if l.told.version < statelessSince {
-		car.listen(ctx)
+		car.standing(ctx)
 	}
 	return l, nil
 }
@@ -198,6 +213,7 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 
 func (d *dialer) newRemote(probing time.Duration) *remoteLink {
 	l := &remoteLink{name: d.name, log: d.log, answer: d.answerInput, progress: map[int64]func(Progress){}}
+	l.doubts.turn = make(chan struct{}, 1)
 	l.wire = newWire(d.log, d.mask, notifications{
 		progress:        l.onProgress,
 		log:             d.handle.log,

@@ -13,8 +13,8 @@ import (
 // A link is a live connection to one server.
 type link interface {
 	info() linkInfo
-	// done is closed when the connection broke; err says why then. lost is
-	// closed when it needs to be made anew while calls may still be answered.
+	// done is closed when the connection broke. lost is closed when it needs to be
+	// made anew while calls may still be answered. Then err says why.
 	done() <-chan struct{}
 	lost() <-chan struct{}
 	err() error
@@ -57,6 +57,7 @@ type diagnostics struct {
 	stderr    string
 	noise     int
 	noiseHead []string
+	unheard   string // why changes are not heard of; empty if they are, or there are none
 }
 
 // A toolList is all that a server listed.

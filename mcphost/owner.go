@@ -19,7 +19,9 @@ type owner struct {
 
 	results chan dialed
 	listed  chan listing
-	dialing *dialing // the attempt under way
+	dialing *dialing        // the attempt under way
+	ended   <-chan struct{} // closed when the latest attempt is over, also if it was called off; nil if there was none
+	times   attemptTimes
 	// roundEnd is when the limit for connecting ends the first round of attempts.
 	roundEnd time.Time
 	waiters  []chan error
@@ -87,7 +89,7 @@ func (o *owner) turn() bool {
 		l := o.rec.link
 		o.lost(o.dialer.fault(o.ctx, PhaseSession, l.err(), l.link))
 	case <-lost:
-		o.lost(o.dialer.fault(o.ctx, PhaseSession, errSessionLost, nil))
+		o.lost(o.dialer.fault(o.ctx, PhaseSession, o.rec.link.err(), nil))
 	case <-relist:
 		o.pauseRelist()
 	case <-due(o.pause):
@@ -147,8 +149,8 @@ func (o *owner) lost(err *ConnectError) {
 	o.mu.Lock()
 	proven := o.rec.proven
 	o.mu.Unlock()
-	stable := proven || time.Since(o.rec.upSince) >= stableAfter || errors.Is(err, errSessionLost)
-	o.apply(evLost, facts{remote: o.remote, stable: stable}, err)
+	stable := time.Since(o.rec.upSince) >= stableAfter
+	o.apply(evLost, facts{remote: o.remote, stable: stable, proven: proven}, err)
 }
 
 // apply is the only one that moves the state.
@@ -164,6 +166,9 @@ func (o *owner) apply(ev event, f facts, err error) {
 	if act.stopDial && o.dialing != nil {
 		o.dialing.cancel()
 		o.dialing = nil
+	}
+	if wait := o.times.wait(time.Now()); act.dial && wait > 0 {
+		n, act = postpone(n, act, wait)
 	}
 	o.stopTimer()
 	var delay time.Duration
@@ -192,7 +197,7 @@ func (o *owner) record(n state, act action, err error, delay time.Duration) {
 	hadTools := o.showsTools()
 	o.state = n
 	if act.dropLink && o.rec.link != nil {
-		o.drop(errors.Is(err, errSessionLost))
+		o.drop()
 	}
 	if err != nil {
 		o.rec.err, o.rec.lastBad = err, now
@@ -223,8 +228,9 @@ func (o *owner) record(n state, act action, err error, delay time.Duration) {
 
 // drop closes the link, at once or, if calls on it may still be answered, when
 // they are done. c.mu is held.
-func (o *owner) drop(gently bool) {
+func (o *owner) drop() {
 	l := o.rec.link
+	gently := isClosed(l.lost())
 	o.rec.link = nil
 	o.rec.diag = l.diagnostics()
 	l.retired, l.idle = true, make(chan struct{})
@@ -249,6 +255,9 @@ func (o *owner) drop(gently bool) {
 func (o *owner) dial() {
 	ctx, cancel := context.WithCancel(o.ctx)
 	d := &dialing{began: time.Now(), cancel: cancel}
+	o.times.add(d.began)
+	before, ended := o.ended, make(chan struct{})
+	o.ended = ended
 	bounded, release := ctx, func() {}
 	if o.state.round == roundInitial { // all of its attempts together have the limit for connecting
 		limit := o.dialer.limits.connect
@@ -262,9 +271,10 @@ func (o *owner) dial() {
 	}
 	o.dialing = d
 	o.wg.Go(func() {
+		defer close(ended)
 		defer cancel()
 		defer release()
-		l, list, err := o.dialer.dial(bounded)
+		l, list, err := o.dialer.dial(bounded, before)
 		select {
 		case o.results <- dialed{d, l, list, err}:
 		case <-ctx.Done():
@@ -294,7 +304,7 @@ func (o *owner) dialed(d dialed) {
 		f := facts{remote: o.remote}
 		var ce *ConnectError
 		if errors.As(d.err, &ce) {
-			f.transient, f.needsAuth = ce.Transient, ce.NeedsAuth
+			f.transient, f.needsAuth = ce.Transient || o.mayPass(ce), ce.NeedsAuth
 		}
 		if o.state.round == roundInitial {
 			pause := backoff(roundInitial, o.state.attempt+1)
@@ -322,6 +332,16 @@ func (o *owner) dialed(d dialed) {
 	o.keep()
 	o.resume(o.rec.link)
 	o.answer(nil)
+}
+
+// mayPass reports whether a fault that would be for good of a server never seen may pass, because the server was
+// connected before: a restart answers with 404 or 503 for a while, and a network that is gone knows no names.
+func (o *owner) mayPass(ce *ConnectError) bool {
+	switch ce.HTTPStatus {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return false
+	}
+	return !o.rec.upSince.IsZero() && ce.Phase != PhaseConfig && ce.Phase != PhaseLookup && !unmendable(ce) && !errors.Is(ce, errRedirect)
 }
 
 // keep saves the tool list for the next run.

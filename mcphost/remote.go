@@ -54,6 +54,8 @@ type remoteLink struct {
 
 	mu       sync.Mutex
 	progress map[int64]func(Progress) // by token
+
+	doubts doubts
 }
 
 // connect performs the handshake. probe says whether the stateless protocol is
@@ -98,13 +100,22 @@ func (w *wire) failure() error {
 func (l *remoteLink) info() linkInfo        { return l.told }
 func (l *remoteLink) done() <-chan struct{} { return l.wire.done }
 func (l *remoteLink) lost() <-chan struct{} { return l.wire.lost }
-func (l *remoteLink) err() error            { return l.wire.failure() }
+
+func (l *remoteLink) err() error {
+	if err := l.wire.failure(); err != nil || !isClosed(l.wire.lost) {
+		return err
+	}
+	return l.wire.left
+}
 
 func (l *remoteLink) diagnostics() diagnostics {
 	var d diagnostics
 	d.noise, d.noiseHead = l.wire.noiseSeen()
 	if l.proc != nil {
 		d.pid, d.stderr = l.proc.PID(), l.proc.Stderr()
+	}
+	if c, ok := l.car.(*httpCarrier); ok && l.tellsChanges() {
+		d.unheard = c.notHeard()
 	}
 	return d
 }
@@ -132,12 +143,12 @@ func (l *remoteLink) raw(ctx context.Context, scope *callScope, do func(context.
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case scope.refusal != nil:
-		return nil, scope.refusal
+		return nil, l.doubt(ctx, scope, scope.refusal)
 	}
 	if werr := l.wire.failure(); werr != nil && errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil, werr
 	}
-	return nil, unwrapCalling(err)
+	return nil, l.doubt(ctx, scope, unwrapCalling(err))
 }
 
 // unwrapCalling drops the library's `calling "method"` around an error.

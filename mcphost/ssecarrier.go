@@ -160,19 +160,21 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 	return nil
 }
 
-// refused is the error of a message that the server did not take. If it did not
+// refused is the error of a message that the server did not take. If it did not take a request
 // for the sake of the session or the login, the stream is of no use any more,
 // whether it is still open or not.
 func (c *sseCarrier) refused(m *outgoing, e *HTTPError) error {
 	gone := sessionGone(e, replyError([]byte(e.Body)))
-	if !c.inUse.Load() || !gone && e.Status != http.StatusUnauthorized {
+	if m.id == 0 || !c.inUse.Load() || !gone && e.Status != http.StatusUnauthorized {
 		return e
 	}
-	c.wire.loseSession()
 	if gone || c.at.fresh {
 		m.unsentIf(true)
-		return fmt.Errorf("%w: %w", errSessionLost, e)
+		err := fmt.Errorf("%w: %w", errSessionLost, e)
+		c.wire.leave(err)
+		return err
 	}
+	c.wire.leave(e)
 	return e
 }
 

@@ -55,6 +55,7 @@ type state struct {
 	phase   phase
 	round   round
 	attempt int    // attempts of this round, the one under way included
+	flaps   int    // connections in a row that broke soon after they were made
 	keep    Status // what is shown during roundAgain
 }
 
@@ -65,7 +66,8 @@ type facts struct {
 	transient bool // of evFailed: the same attempt may succeed later
 	late      bool // of evFailed in roundInitial: the limit for connecting leaves no time for another
 	needsAuth bool // of evFailed
-	stable    bool // of evLost: the connection had proved itself
+	stable    bool // of evLost: the connection lasted
+	proven    bool // of evLost: the connection served a call
 }
 
 // An action is what a transition asks for.
@@ -83,7 +85,49 @@ const (
 	recoveryTries = 5
 	// againAfter is the pause before a failed remote server is tried in the background.
 	againAfter = 30 * time.Second
+	// freeFlaps is how many connections in a row may break soon after they were made and served a call before
+	// there is a pause before the next. It doubles from a second to flapPauseMax.
+	freeFlaps    = 3
+	flapPauseMax = 32 * time.Second
+	// maxAttempts is how many attempts to connect a server begin within attemptWindow, whatever asks for them.
+	maxAttempts   = 8
+	attemptWindow = 10 * time.Second
 )
+
+// flapPause is the pause before a connection is made anew after n in a row that broke soon.
+func flapPause(n int) time.Duration {
+	if n <= freeFlaps {
+		return 0
+	}
+	return min(time.Second<<min(n-freeFlaps-1, 10), flapPauseMax)
+}
+
+// attemptTimes are when the last attempts to connect a server began, oldest first; maxAttempts at most.
+type attemptTimes []time.Time
+
+// wait returns how long the next attempt has to wait for the bound on their number.
+func (a attemptTimes) wait(now time.Time) time.Duration {
+	if len(a) < maxAttempts {
+		return 0
+	}
+	return a[0].Add(attemptWindow).Sub(now)
+}
+
+// add takes note of an attempt.
+func (a *attemptTimes) add(now time.Time) {
+	*a = append(*a, now)
+	if extra := len(*a) - maxAttempts; extra > 0 {
+		*a = append((*a)[:0], (*a)[extra:]...)
+	}
+}
+
+// postpone turns a transition to an attempt into one to the pause before it.
+func postpone(s state, a action, pause time.Duration) (state, action) {
+	s.phase = phaseBackoff
+	s.attempt--
+	a.dial, a.timer = false, pause
+	return s, a
+}
 
 // backoff is the pause before an attempt, the first being number 1. The caller
 // adds jitter.
@@ -109,7 +153,7 @@ func (s state) status() Status {
 		return StatusNeedsAuth
 	case phaseDisabled:
 		return StatusDisabled
-	case phaseConnecting:
+	case phaseConnecting, phaseBackoff:
 		if s.round == roundAgain {
 			return s.keep
 		}
@@ -133,17 +177,17 @@ func next(s state, ev event, f facts) (state, action, error) {
 	case ev == evDisable:
 		return state{phase: phaseDisabled}, action{stopDial: true, dropLink: true}, nil
 	case ev == evReconnect:
-		return dial(roundManual, 1, action{dropLink: true, stopDial: true})
+		return dial(s, roundManual, 1, action{dropLink: true, stopDial: true})
 	case ev == evEnable && s.phase == phaseDisabled:
-		return dial(roundManual, 1, action{})
+		return dial(s, roundManual, 1, action{})
 	case ev == evEnable, ev == evStart && s.phase != phaseIdle:
 		return s, action{}, nil
 	case ev == evStart && f.lazy:
 		return state{phase: phaseLazy}, action{}, nil
 	case ev == evStart, ev == evUse && s.phase == phaseLazy:
-		return dial(roundInitial, 1, action{})
+		return dial(s, roundInitial, 1, action{})
 	case ev == evUse && (s.phase == phaseFailed || s.phase == phaseNeedsAuth), ev == evTimer && s.phase == phaseFailed:
-		n, a, err := dial(roundAgain, 1, action{})
+		n, a, err := dial(s, roundAgain, 1, action{})
 		n.keep = s.status()
 		return n, a, err
 	case ev == evUse:
@@ -156,16 +200,18 @@ func next(s state, ev event, f facts) (state, action, error) {
 	case ev == evLost && s.phase == phaseReady:
 		return lost(s, f)
 	case ev == evTimer && s.phase == phaseBackoff:
-		return dial(s.round, s.attempt+1, action{})
+		n, a, err := dial(s, s.round, s.attempt+1, action{})
+		n.keep = s.keep
+		return n, a, err
 	case ev == evTimer, ev == evLost, ev == evFailed, ev == evConnected:
 		return s, action{}, fmt.Errorf("mcphost: event %d in phase %v", ev, s.phase)
 	}
 	return s, action{}, fmt.Errorf("mcphost: unknown event %d", ev)
 }
 
-func dial(r round, attempt int, a action) (state, action, error) {
+func dial(s state, r round, attempt int, a action) (state, action, error) {
 	a.dial = true
-	return state{phase: phaseConnecting, round: r, attempt: attempt}, a, nil
+	return state{phase: phaseConnecting, round: r, attempt: attempt, flaps: s.flaps}, a, nil
 }
 
 // failed decides after a failed attempt: wait for the next, or give up.
@@ -196,14 +242,22 @@ func inBackground(f facts) time.Duration {
 	return 0
 }
 
-// lost decides after a lost connection. One that broke before it had proved
-// itself goes on with the round that made it, so that a server that connects
-// and dies is not started for ever.
+// lost decides after a lost connection. One that lasted is made anew at once. One that broke soon after it was
+// made, but served a call, is too, a few times in a row; then after pauses that grow. One that served nothing goes
+// on with the round that made it, so that a server that connects and dies is not started for ever.
 func lost(s state, f facts) (state, action, error) {
-	if f.stable || s.round != roundRecovery {
-		return dial(roundRecovery, 1, action{dropLink: true})
-	}
-	if s.attempt < recoveryTries {
+	s.flaps++
+	switch {
+	case f.stable:
+		s.flaps = 0
+		return dial(s, roundRecovery, 1, action{dropLink: true})
+	case f.proven || s.round != roundRecovery:
+		n, a, err := dial(s, roundRecovery, 1, action{dropLink: true})
+		if pause := flapPause(s.flaps); pause > 0 {
+			n, a = postpone(n, a, pause)
+		}
+		return n, a, err
+	case s.attempt < recoveryTries:
 		s.phase = phaseBackoff
 		return s, action{dropLink: true, timer: backoff(s.round, s.attempt+1)}, nil
 	}

@@ -56,7 +56,7 @@ func TestNext(t *testing.T) {
 		}, state{phase: phaseFailed, round: roundRecovery, attempt: 5}, action{timer: 30 * time.Second}, StatusFailed},
 		{"or needs a login", []step{ // D82
 			{ev: evStart}, {ev: evConnected}, {evLost, facts{remote: true}}, {evFailed, facts{remote: true, needsAuth: true}},
-		}, state{phase: phaseNeedsAuth, round: roundRecovery, attempt: 1}, action{}, StatusNeedsAuth},
+		}, state{phase: phaseNeedsAuth, round: roundRecovery, attempt: 1, flaps: 1}, action{}, StatusNeedsAuth},
 		{"a process that dies as soon as it is there is not started for ever", []step{
 			{ev: evStart},
 			{ev: evConnected},
@@ -75,7 +75,24 @@ func TestNext(t *testing.T) {
 			{ev: evTimer},
 			{ev: evConnected},
 			{ev: evLost},
-		}, state{phase: phaseFailed, round: roundRecovery, attempt: 5}, action{dropLink: true}, StatusFailed},
+		}, state{phase: phaseFailed, round: roundRecovery, attempt: 5, flaps: 6}, action{dropLink: true}, StatusFailed},
+		{"one that serves a call each time is made anew after pauses that grow", []step{ // fault B1
+			{ev: evStart},
+			{ev: evConnected},
+			{evLost, facts{remote: true, proven: true}},
+			{ev: evConnected},
+			{evLost, facts{remote: true, proven: true}},
+			{ev: evConnected},
+			{evLost, facts{remote: true, proven: true}},
+			{ev: evConnected},
+			{evLost, facts{remote: true, proven: true}},
+			{ev: evTimer},
+			{ev: evConnected},
+			{evLost, facts{remote: true, proven: true}},
+		}, state{phase: phaseBackoff, round: roundRecovery, flaps: 5}, action{dropLink: true, timer: 2 * time.Second}, StatusPending},
+		{"and at once when it lasted", []step{
+			{ev: evStart}, {ev: evConnected}, {evLost, facts{proven: true}}, {ev: evConnected}, {evLost, facts{stable: true}},
+		}, state{phase: phaseConnecting, round: roundRecovery, attempt: 1}, action{dial: true, dropLink: true}, StatusPending},
 		{"a manual attempt is one", []step{ // D84
 			{ev: evStart}, {evFailed, remoteFault}, {ev: evReconnect}, {evFailed, remoteFault},
 		}, state{phase: phaseFailed, round: roundManual, attempt: 1}, action{timer: 30 * time.Second}, StatusFailed},
@@ -126,5 +143,29 @@ func TestBackoff(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("pause before attempt %d is %v, want %v", i+1, got[i], want[i])
 		}
+	}
+}
+
+// There are never more attempts in a window than the bound, and the next waits until the first of them is out of it.
+//
+// fault B1
+func TestAttemptTimes(t *testing.T) {
+	var a attemptTimes
+	now := time.Unix(0, 0)
+	for i := range 3 * maxAttempts {
+		wait := a.wait(now)
+		if want := map[bool]time.Duration{true: attemptWindow - maxAttempts*time.Millisecond}[i > 0 && i%maxAttempts == 0]; max(wait, 0) != want {
+			t.Errorf("attempt %d waits %v, want %v", i, wait, want)
+		}
+		now = now.Add(max(wait, 0))
+		a.add(now)
+		now = now.Add(time.Millisecond)
+	}
+	s, act := postpone(state{phase: phaseConnecting, round: roundAgain, attempt: 1, keep: StatusFailed}, action{dial: true, dropLink: true}, time.Second)
+	if s != (state{phase: phaseBackoff, round: roundAgain, keep: StatusFailed}) || act != (action{dropLink: true, timer: time.Second}) || s.status() != StatusFailed {
+		t.Errorf("postponed: %+v %+v, shown as %s", s, act, s.status())
+	}
+	if s, act, err := next(s, evTimer, facts{}); err != nil || s.attempt != 1 || !act.dial || s.status() != StatusFailed {
+		t.Errorf("then: %+v %+v %v", s, act, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -63,6 +64,8 @@ type httpCarrier struct {
 	version string // negotiated; empty during the handshake
 	lost    bool   // the session is gone: nothing to say goodbye to
 	bad     int    // requests in a row that the network lost
+	hooks   hooks
+	unheard map[*streamPos]string // the streams of changes that are not open, and why
 }
 
 func newHTTPCarrier(ctx context.Context, at *endpoint, w *wire, limit int) *httpCarrier {
@@ -90,26 +93,6 @@ func (c *httpCarrier) negotiated(version string) {
 	c.version = version
 }
 
-// openTime bounds the wait for the standing stream's first answer: some servers
-// send nothing, not even headers, before they have something to say.
-const openTime = 500 * time.Millisecond
-
-// listen opens the stream of what the server says unasked, where there is one,
-// and waits a little until it is open: what a server asks during the first call
-// may come on it, and some lose what they say before. No answer to it is a fault.
-func (c *httpCarrier) listen(ctx context.Context) {
-	open := make(chan struct{})
-	if !c.spawn(func() { c.standing(open) }) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
-	select {
-	case <-open:
-	case <-ctx.Done():
-	}
-}
-
 func (c *httpCarrier) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,6 +112,10 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the request, too
 	release := func() { stop(); cancel() }
+	if m.method == methodListen {
+		release()
+		return c.subscribe(caller, m)
+	}
 	header, withSession := c.headers(m)
 	var reached atomic.Bool // there was a connection to the server
 	if m.call != nil {
@@ -260,24 +247,24 @@ func (c *httpCarrier) keepSession(resp *http.Response) {
 	}
 }
 
-// postFailed takes note of a request that the network lost: a few in a row and
-// the connection counts as lost.
+// postFailed takes note of a request that the network lost. Where nothing listens any more, or after a few such
+// requests in a row, a new connection is needed.
 func (c *httpCarrier) postFailed(err error) error {
 	if errors.Is(err, errRedirect) {
 		return err
 	}
 	if errors.As(err, new(*mcpauth.NeedsAuthError)) || errors.As(err, new(*mcpauth.StoreError)) {
 		if c.established() { // the next connection meets it, too, and the status tells
-			c.wire.loseSession()
+			c.wire.leave(err)
 		}
 		return err
 	}
 	c.mu.Lock()
 	c.bad++
-	broken := c.bad >= badPosts
+	broken := c.bad >= badPosts || errors.Is(err, syscall.ECONNREFUSED)
 	c.mu.Unlock()
-	if broken {
-		c.wire.broken(err)
+	if broken && c.established() {
+		c.wire.leave(fmt.Errorf("%w: %w", ErrConnectionLost, err))
 	}
 	return lostOnTheWay(err)
 }
@@ -294,18 +281,18 @@ func lostOnTheWay(err error) error {
 func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool) error {
 	e := c.at.refusal(resp)
 	inner := replyError([]byte(e.Body))
+	if m.id == 0 {
+		return e // there is no answer to a notification or a reply: the next request shows what the matter is
+	}
 	if withSession && sessionGone(e, inner) {
 		m.unsentIf(true)
-		c.mu.Lock()
-		c.lost = true
-		c.mu.Unlock()
-		c.wire.loseSession()
+		c.forgotten()
 		return errSessionLost
 	}
 	if e.Status == http.StatusUnauthorized && c.established() {
 		// The login ended. A new connection finds out whether there is another,
 		// and the status tells.
-		c.wire.loseSession()
+		c.wire.leave(e)
 		if c.at.fresh {
 			m.unsentIf(true)
 			return fmt.Errorf("%w: %w", errSessionLost, e)
@@ -318,9 +305,18 @@ func (c *httpCarrier) refused(m *outgoing, resp *http.Response, withSession bool
 	return e
 }
 
+// forgotten takes note that the server does not know the session any more.
+func (c *httpCarrier) forgotten() {
+	c.mu.Lock()
+	c.lost = true
+	c.mu.Unlock()
+	c.wire.leave(errSessionLost)
+}
+
 // sessionGone reports whether a refusal means that the server does not know the
 // session that a request named. The protocol has 404 for it, and many servers,
-// the reference ones among them, answer 400 and say so.
+// the reference ones among them, answer 400 and say so. Others say neither: see
+// [remoteLink.refusesAll].
 func sessionGone(e *HTTPError, inner *jsonrpc.Error) bool {
 	switch e.Status {
 	case http.StatusNotFound, http.StatusGone:
@@ -334,6 +330,13 @@ func sessionGone(e *HTTPError, inner *jsonrpc.Error) bool {
 // saysSession finds the word in "No valid session ID provided", "Invalid
 // session", "No transport found for sessionId".
 var saysSession = regexp.MustCompile(`(?i)\b(session|sessionid)\b`)
+
+// stateless reports whether the connection speaks the protocol without sessions.
+func (c *httpCarrier) stateless() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version >= statelessSince
+}
 
 // established reports whether the handshake is over.
 func (c *httpCarrier) established() bool {
@@ -391,22 +394,16 @@ func readBody(resp *http.Response, limit int) ([]byte, error) {
 }
 
 // answerStream reads an answer that comes as a stream of events, and resumes a
-// stream that broke if the server numbers its events.
+// stream that broke if the server numbers its events. There is no resuming in the
+// stateless protocol.
 func (c *httpCarrier) answerStream(ctx context.Context, m *outgoing, resp *http.Response) {
 	pos := new(streamPos)
 	for {
 		err := c.events(resp.Body, pos, func() bool { return c.answered(m.id) })
-		if ctx.Err() != nil || c.answered(m.id) && m.method != methodListen {
+		if ctx.Err() != nil || c.answered(m.id) {
 			return
 		}
-		if m.method == methodListen {
-			// The reply to it would be its end; what counts are the events.
-			if resp, err = c.relisten(ctx, m, pos); err != nil { //nolint:bodyclose // events closes it
-				return
-			}
-			continue
-		}
-		if pos.id == "" {
+		if pos.id == "" || c.stateless() {
 			c.wire.fail(m.id, fmt.Errorf("%w: the stream ended: %w", ErrConnectionLost, orEOF(err)))
 			return
 		}
@@ -437,10 +434,13 @@ type streamPos struct {
 	tries int           // attempts since the last event
 }
 
+// leastRetry is the shortest pause that a server may wish for.
+const leastRetry = 250 * time.Millisecond
+
 // pause is how long to wait before the next attempt.
 func (p *streamPos) pause() time.Duration {
 	if p.retry > 0 && p.tries <= 1 {
-		return min(p.retry, time.Minute)
+		return min(max(p.retry, leastRetry), time.Minute)
 	}
 	d := min(time.Second<<min(p.tries-1, 6), time.Minute)
 	return d/2 + rand.N(d/2+1)
@@ -496,37 +496,21 @@ func (c *httpCarrier) resume(ctx context.Context, pos *streamPos) (*http.Respons
 			return nil, ctx.Err()
 		}
 		resp, err := c.get(ctx, pos.id)
-		if err != nil {
-			last = err
-			continue
+		if err == nil {
+			return resp, nil
 		}
-		return resp, nil
+		if last = err; errors.Is(err, errNoStream) {
+			break
+		}
 	}
 	return nil, fmt.Errorf("the stream could not be resumed: %w", last)
 }
 
-// relisten asks once more for a stream of changes that ended.
-func (c *httpCarrier) relisten(ctx context.Context, m *outgoing, pos *streamPos) (*http.Response, error) {
-	for pos.tries < 2*maxResume {
-		pos.tries++
-		if !sleep(ctx, pos.pause()) {
-			return nil, ctx.Err()
-		}
-		header, _ := c.headers(m)
-		resp, err := c.at.do(ctx, http.MethodPost, m.data, header)
-		if err != nil {
-			continue
-		}
-		if baseType(resp.Header) == "text/event-stream" {
-			return resp, nil
-		}
-		discard(resp.Body)
-	}
-	return nil, errors.New("no stream")
-}
-
-// errNoStream reports that the server has no stream to give.
-var errNoStream = errors.New("the server has no such stream")
+var (
+	// errNoStream reports that the server has no stream to give, errStreamLater that it may have one later.
+	errNoStream    = errors.New("the server has no stream of changes")
+	errStreamLater = errors.New("the server has no stream of changes just now")
+)
 
 // get opens a stream of events.
 func (c *httpCarrier) get(ctx context.Context, lastID string) (*http.Response, error) {
@@ -546,38 +530,19 @@ func (c *httpCarrier) get(ctx context.Context, lastID string) (*http.Response, e
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK || baseType(resp.Header) != "text/event-stream" {
-		discard(resp.Body)
-		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
-			return nil, fmt.Errorf("HTTP %d", resp.StatusCode)
-		}
-		return nil, errNoStream
-	}
-	return resp, nil
+	return streamOf(resp)
 }
 
-// standing keeps the stream open on which the server says what nobody asked
-// for. The protocol makes it optional: any answer but a stream means that there
-// is none. A stream that keeps ending without an event is given up. open is
-// closed when the first attempt is answered.
-func (c *httpCarrier) standing(open chan<- struct{}) {
-	answered := sync.OnceFunc(func() { close(open) })
-	defer answered()
-	pos := new(streamPos)
-	for pos.tries < 2*maxResume {
-		resp, err := c.get(c.ctx, pos.id) //nolint:bodyclose // events closes it
-		answered()
-		switch {
-		case err == nil:
-			_ = c.events(resp.Body, pos, func() bool { return false }) // it ends, and is opened again
-		case errors.Is(err, errNoStream) || errors.Is(err, errRedirect):
-			return
-		}
-		pos.tries++
-		if !sleep(c.ctx, pos.pause()) {
-			return
-		}
+// streamOf returns a response that is a stream of events. The error of another is errNoStream or errStreamLater.
+func streamOf(resp *http.Response) (*http.Response, error) {
+	if resp.StatusCode == http.StatusOK && baseType(resp.Header) == "text/event-stream" {
+		return resp, nil
 	}
+	discard(resp.Body)
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+		return nil, fmt.Errorf("%w (HTTP %d)", errStreamLater, resp.StatusCode)
+	}
+	return nil, fmt.Errorf("%w (HTTP %d)", errNoStream, resp.StatusCode)
 }
 
 // sleep waits; it reports false if ctx ended first.

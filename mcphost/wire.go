@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,10 +115,11 @@ type wire struct {
 
 	in   chan jsonrpc.Message // to Read; unbuffered, so that what came before the end is read before it
 	done chan struct{}        // closed when broken or closed
-	lost chan struct{}        // closed when the server forgot the session; what is under way may still be answered
+	lost chan struct{}        // closed when a new connection is needed; what is under way may still be answered
 	once sync.Once
 	lose sync.Once
 	err  error // why done is closed
+	left error // why lost is closed
 
 	inbound atomic.Int64 // requests of the server under way
 	dropped atomic.Int64 // those for which there was no room
@@ -126,6 +128,7 @@ type wire struct {
 	pending   map[int64]*pending
 	asked     map[string]bool // ids of the server's requests under way that it has not cancelled
 	handshake map[int64]bool  // ids of initialize and server/discover
+	lists     map[string]bool // the methods that list and were answered
 	probe     probe
 	noiseN    int
 	noiseHead []string
@@ -152,6 +155,7 @@ func newWire(log *slog.Logger, mask masker, handle notifications, probing time.D
 		lost:      make(chan struct{}),
 		pending:   map[int64]*pending{},
 		asked:     map[string]bool{},
+		lists:     map[string]bool{},
 		handshake: map[int64]bool{},
 	}
 }
@@ -386,6 +390,11 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		return
 	}
 	result := m.Result
+	if strings.HasSuffix(p.method, "/list") {
+		w.mu.Lock()
+		w.lists[p.method] = true
+		w.mu.Unlock()
+	}
 	if p.scope != nil {
 		p.scope.raw = result
 		result = placeholder(p.method)
@@ -398,16 +407,25 @@ func (w *wire) reply(m *rpcmsg.Message) {
 	w.push(response(id, result, nil))
 }
 
+// served reports whether a request with this method, which lists, was answered.
+func (w *wire) served(method string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lists[method]
+}
+
 // onlyPending is the one request that waits for an answer, if there is just one.
 func (w *wire) onlyPending() (id int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.pending) != 1 {
-		return 0, false
+	n := 0
+	for pid, p := range w.pending {
+		if p.method != methodListen { // whose answer is its end
+			id = pid
+			n++
+		}
 	}
-	for id = range w.pending {
-	}
-	return id, true
+	return id, n == 1
 }
 
 // placeholder is the smallest result that the library takes in place of the one
@@ -622,8 +640,13 @@ func (w *wire) broken(err error) {
 	w.end(fmt.Errorf("%w: %w", ErrConnectionLost, err))
 }
 
-// loseSession tells whoever owns the wire that it needs a new one.
-func (w *wire) loseSession() { w.lose.Do(func() { close(w.lost) }) }
+// leave tells whoever owns the wire that a new connection is needed, and why. What is under way may still be answered.
+func (w *wire) leave(why error) {
+	w.lose.Do(func() {
+		w.left = why
+		close(w.lost)
+	})
+}
 
 func (w *wire) end(err error) {
 	w.once.Do(func() {
