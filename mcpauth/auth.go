@@ -27,10 +27,17 @@ const DefaultClientName = "Tenon"
 type Options struct {
 	// Store keeps the credentials. If nil, they are kept in memory.
 	Store TokenStore
-	// HTTPClient makes the requests to authorization servers. If nil, one with
-	// a limit of 30 seconds a request is used. Give one that refuses private
-	// addresses where the servers in a configuration are not to be trusted:
-	// their metadata names the addresses that are asked.
+	// HTTPClient makes the requests to authorization servers. If nil, one like
+	// [http.DefaultClient] is used. The client stays as it is: a copy of it
+	// gets a limit of 30 seconds a request if it has none, follows redirects
+	// of metadata within one origin and no others, and refuses addresses that
+	// a server must not send its clients to: those of this machine and of
+	// private networks, unless the server itself is there, and link-local ones
+	// and metadata services of clouds.
+	//
+	// Names are looked at when a connection to them is made. Where the client
+	// has a RoundTripper or a function to dial of its own, or a proxy, that is
+	// up to those: then addresses are refused by their text alone.
 	HTTPClient *http.Client
 	// Logger gets what is worth knowing and fails nothing. Nil discards.
 	Logger *slog.Logger
@@ -93,6 +100,7 @@ type Authenticator struct {
 	opts      Options
 	serverURL string
 	key       string
+	net       *network
 	discover  discoverer
 	now       func() time.Time
 	flight    singleflight.Group
@@ -106,7 +114,9 @@ type Authenticator struct {
 }
 
 // New returns an authenticator for the server at serverURL, which must be
-// https, or http on this machine. It makes no request.
+// https, or http on this machine: any other makes an error that wraps
+// [ErrInsecureURL]. The same is true of [Options.MetadataURL]. It makes no
+// request.
 func New(serverURL string, o *Options) (*Authenticator, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -116,11 +126,23 @@ func New(serverURL string, o *Options) (*Authenticator, error) {
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("mcpauth: %q is not an address", MaskURL(serverURL))
 	}
+	if err := checkSecure(u); err != nil {
+		return nil, fmt.Errorf("mcpauth: no token is sent there: %w", err)
+	}
+	if m, err := url.Parse(opts.MetadataURL); err != nil {
+		return nil, errors.New("mcpauth: MetadataURL is not an address")
+	} else if opts.MetadataURL != "" {
+		if err := checkSecure(m); err != nil {
+			return nil, fmt.Errorf("mcpauth: MetadataURL: %w", err)
+		}
+	}
+	net := newNetwork(opts.HTTPClient, serverURL, opts.MetadataURL)
 	return &Authenticator{
+		net:       net,
 		opts:      opts,
 		serverURL: serverURL,
 		key:       Key(serverURL),
-		discover:  discoverer{client: opts.HTTPClient, serverURL: serverURL, metadataURL: opts.MetadataURL},
+		discover:  discoverer{net: net, serverURL: serverURL, metadataURL: opts.MetadataURL},
 		now:       time.Now,
 	}, nil
 }
@@ -133,9 +155,6 @@ func (o *Options) withDefaults() (Options, error) {
 	opts.Scopes = slices.Clone(opts.Scopes)
 	if opts.Store == nil {
 		opts.Store = NewMemoryStore()
-	}
-	if opts.HTTPClient == nil {
-		opts.HTTPClient = &http.Client{Timeout: tokenTimeout}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -198,7 +217,7 @@ func (a *Authenticator) Same(b *Authenticator) bool {
 		return a == b
 	}
 	x, y := a.opts, b.opts
-	if x.Authorize != nil || y.Authorize != nil || a.serverURL != b.serverURL || !sameStore(x.Store, y.Store) || !sameClient(x.HTTPClient, y.HTTPClient) {
+	if x.Authorize != nil || y.Authorize != nil || a.serverURL != b.serverURL || !sameStore(x.Store, y.Store) || x.HTTPClient != y.HTTPClient {
 		return false
 	}
 	// What is left is data.
@@ -216,12 +235,4 @@ func sameStore(a, b TokenStore) bool {
 	}
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	return va.Type() == vb.Type() && va.Comparable() && va.Equal(vb)
-}
-
-// sameClient takes two clients that are nothing but the default one for the same.
-func sameClient(a, b *http.Client) bool {
-	plain := func(c *http.Client) bool {
-		return c.Transport == nil && c.Jar == nil && c.CheckRedirect == nil && c.Timeout == tokenTimeout
-	}
-	return a == b || plain(a) && plain(b)
 }

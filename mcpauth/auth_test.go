@@ -98,6 +98,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 // Field case F35 (c): no metadata of any kind; the server's origin has the default endpoints.
+// fault F21
 func TestDiscoveryWithoutAnyMetadata(t *testing.T) {
 	f := newFake(t)
 	mux := http.NewServeMux()
@@ -113,6 +114,17 @@ func TestDiscoveryWithoutAnyMetadata(t *testing.T) {
 	}
 	if err := a.Login(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	c, err := a.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Issuer != both.URL || c.TokenEndpoint != both.URL+"/token" || c.RevocationEndpoint != "" || c.ClientID != "dynamic-client" ||
+		c.Resource != both.URL+"/mcp" || c.AccessToken != "access-2" || c.RefreshToken != "refresh-2" {
+		t.Errorf("got %+v of %v", *c, c)
+	}
+	if q := f.lastAuth; q.Get("resource") != both.URL+"/mcp" || q.Get("code_challenge_method") != "S256" {
+		t.Errorf("authorization request %v", q)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"html"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,27 +27,58 @@ type Callback struct {
 	state string     // empty: nobody waits yet
 }
 
-// NewCallback listens on the given port of localhost; 0 takes a free one. Use
-// a fixed port where the redirect address had to be registered by hand.
+// NewCallback listens on the given port of localhost, for IPv4 and IPv6; 0 takes
+// one that is free. Use a fixed port where the redirect address had to be
+// registered by hand: it is an error if another program has it.
 func NewCallback(ctx context.Context, port int) (*Callback, error) {
 	var lc net.ListenConfig
-	v4, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listeners, err := listenLocal(port, func(host string, port int) (net.Listener, error) {
+		return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listening for the answer to the login: %w", err)
 	}
-	port = v4.Addr().(*net.TCPAddr).Port
+	port = listeners[0].Addr().(*net.TCPAddr).Port
 	c := &Callback{
 		url:  "http://localhost:" + strconv.Itoa(port) + "/callback",
 		life: context.WithoutCancel(ctx),
 		got:  make(chan url.Values, 1),
 	}
 	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
-	c.serve(v4)
-	// "localhost" is ::1 first on some machines; those without IPv6 do without.
-	if v6, err := lc.Listen(ctx, "tcp", net.JoinHostPort("::1", strconv.Itoa(port))); err == nil {
-		c.serve(v6)
+	for _, l := range listeners {
+		c.serve(l)
 	}
 	return c, nil
+}
+
+// portAttempts is how many free ports are tried before it is an error that the
+// other family has none of them.
+const portAttempts = 20
+
+// listenLocal listens on one port of both loopback addresses: "localhost" may be
+// either, and whoever had the other one would get the answer. Machines without
+// IPv6 do without. Port 0 takes one that is free on both.
+func listenLocal(port int, listen func(host string, port int) (net.Listener, error)) ([]net.Listener, error) {
+	probe, err := listen("::1", 0)
+	if err != nil {
+		v4, err := listen("127.0.0.1", port)
+		return []net.Listener{v4}, err
+	}
+	probe.Close()
+	for try := 1; ; try++ {
+		v4, err := listen("127.0.0.1", port)
+		if err != nil {
+			return nil, err
+		}
+		v6, err := listen("::1", v4.Addr().(*net.TCPAddr).Port)
+		if err == nil {
+			return []net.Listener{v4, v6}, nil
+		}
+		v4.Close()
+		if port != 0 || try == portAttempts {
+			return nil, fmt.Errorf("%w; another program could receive the answer there: end it, or take another port", err)
+		}
+	}
 }
 
 func (c *Callback) serve(l net.Listener) {
@@ -96,8 +126,9 @@ func (c *Callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case c.got <- q:
 	default: // a reload of the page
 	}
-	if e := q.Get("error"); e != "" {
-		page(w, http.StatusOK, "The login was refused: "+e, q.Get("error_description"))
+	if q.Has("error") {
+		// Not with the answer's own words: whose they are is not known here.
+		page(w, http.StatusOK, "The login was refused.", "Go back to the program: it says why.")
 		return
 	}
 	page(w, http.StatusOK, "You are logged in.", "You can close this page and go back to the program.")
@@ -107,8 +138,7 @@ func page(w http.ResponseWriter, status int, title, text string) {
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><title>%[1]s</title>"+
 		"<body style=\"font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1rem\">"+
-		"<h1 style=\"font-size:1.4rem\">%[1]s</h1><p>%[2]s</p></body></html>\n",
-		html.EscapeString(clip(title, 300)), html.EscapeString(clip(text, 500)))
+		"<h1 style=\"font-size:1.4rem\">%[1]s</h1><p>%[2]s</p></body></html>\n", title, text)
 }
 
 // Expect takes answers with the given state from now on. Call it before the
@@ -157,6 +187,10 @@ func ParseRedirect(pasted, state string) (*AuthorizationResponse, error) {
 type RefusedError struct {
 	Code        string // "access_denied" and the like
 	Description string
+	// Iss is who the answer says it is from (RFC 9207), empty if it does not
+	// say. An [Authenticator] compares it; others that show the text of an
+	// error of [ParseRedirect] or [Callback.Wait] have to do so themselves.
+	Iss string
 }
 
 func (e *RefusedError) Error() string {
@@ -167,11 +201,16 @@ func (e *RefusedError) Error() string {
 }
 
 func parseAnswer(q url.Values, state string) (*AuthorizationResponse, error) {
+	for _, name := range []string{"state", "code", "error", "iss"} {
+		if len(q[name]) > 1 {
+			return nil, fmt.Errorf("the answer has %s more than once", name)
+		}
+	}
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1 {
 		return nil, errors.New("the answer belongs to another login (its state does not match)")
 	}
 	if e := q.Get("error"); e != "" {
-		return nil, &RefusedError{Code: clip(e, 100), Description: clip(q.Get("error_description"), 300)}
+		return nil, &RefusedError{Code: clip(e, 100), Description: clip(q.Get("error_description"), 300), Iss: q.Get("iss")}
 	}
 	if q.Get("code") == "" {
 		return nil, errors.New("the answer has no code in it")

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 // Discovery is what was found out about who issues tokens for a server.
@@ -28,6 +24,7 @@ type Discovery struct {
 	// Guessed is set when no metadata was found and the endpoints are the
 	// default ones of the 2025-03-26 specification.
 	Guessed bool
+	tried   []error // what went wrong on the way
 }
 
 // AuthServer is the part of an authorization server's metadata (RFC 8414,
@@ -46,56 +43,25 @@ type AuthServer struct {
 	pkce                  []string // code_challenge_methods_supported
 }
 
-// challenge is what a 401 or 403 asked for.
-type challenge struct {
-	metadataURL string
-	scopes      []string
-	err         string // "insufficient_scope" and the like
-	unasked     int    // the HTTP status of an answer that asked for no login; 0 of one that did
-}
-
-// readChallenge never fails: a header that cannot be parsed asks for nothing.
-func readChallenge(h http.Header) challenge {
-	var c challenge
-	parsed, err := oauthex.ParseWWWAuthenticate(h.Values("WWW-Authenticate"))
-	if err != nil {
-		return c
-	}
-	for _, p := range parsed {
-		if p.Scheme != "bearer" {
-			continue
-		}
-		c.metadataURL = or(c.metadataURL, p.Params["resource_metadata"])
-		c.err = or(c.err, p.Params["error"])
-		if c.scopes == nil {
-			c.scopes = strings.Fields(p.Params["scope"])
-		}
-	}
-	return c
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // A discoverer asks in the order of the MCP specification: the address in the
 // challenge, the well-known address with the server's path, the one at the
 // root; then each form of the authorization server's metadata.
 type discoverer struct {
-	client      *http.Client
+	net         *network
 	serverURL   string
 	metadataURL string // explicit metadata of the authorization server, or empty
 }
+
+// maxAuthServers bounds how many of a resource's authorization servers are
+// looked at.
+const maxAuthServers = 3
 
 func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, error) {
 	server, err := url.Parse(d.serverURL)
 	if err != nil {
 		return nil, fmt.Errorf("mcpauth: the server's address cannot be parsed: %w", errors.Unwrap(err))
 	}
-	res, err := d.resource(ctx, server, ch)
+	res, tried, err := d.resource(ctx, server, ch)
 	if err != nil {
 		return nil, err
 	}
@@ -103,52 +69,114 @@ func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, er
 	if len(found.Scopes) == 0 {
 		found.Scopes = res.ScopesSupported
 	}
-	issuer := res.AuthorizationServers[0]
-	as, err := d.authServer(ctx, issuer)
-	if err != nil {
-		return nil, err
+	servers := res.AuthorizationServers
+	if d.metadataURL != "" {
+		servers = servers[:1]
 	}
-	if as == nil {
-		found.Guessed = true
-		as = defaultEndpoints(issuer)
+	// The first that can be used: one that cannot must not spoil the others.
+	for i, issuer := range servers {
+		if i == maxAuthServers {
+			tried = append(tried, fmt.Errorf("%d more authorization servers were not looked at", len(servers)-i))
+			break
+		}
+		as, err := d.authServer(ctx, issuer)
+		if err == nil && as == nil {
+			found.Guessed = true
+			as = defaultEndpoints(issuer)
+			err = d.check(ctx, as, issuer)
+		}
+		if err == nil {
+			found.Issuer, found.Server, found.tried = as.Issuer, *as, tried
+			return found, nil
+		}
+		found.Guessed = false
+		tried = append(tried, err)
 	}
-	found.Issuer, found.Server = as.Issuer, *as
-	return found, nil
+	return nil, joinedErrors(tried)
+}
+
+// joinedErrors is [errors.Join] in one line.
+type joinedErrors []error
+
+func (e joinedErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (e joinedErrors) Unwrap() []error { return e }
+
+// resourceMetadata is the part of a protected resource's metadata (RFC 9728) that
+// a client acts on. A member of a wrong type counts as absent, as in AuthServer.
+type resourceMetadata struct {
+	Resource             string
+	AuthorizationServers []string
+	ScopesSupported      []string
+}
+
+// UnmarshalJSON takes each member by itself.
+func (m *resourceMetadata) UnmarshalJSON(data []byte) error {
+	return unmarshalMembers(data, map[string]any{
+		"resource":              &m.Resource,
+		"authorization_servers": &m.AuthorizationServers,
+		"scopes_supported":      &m.ScopesSupported,
+	})
+}
+
+// unmarshalMembers decodes an object's members that it knows. Of one with a
+// wrong type the value stays what it was.
+func unmarshalMembers(data []byte, known map[string]any) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	for name, to := range known {
+		if raw, ok := members[name]; ok {
+			v := reflect.ValueOf(to).Elem()
+			old := v.Interface()
+			if json.Unmarshal(raw, to) != nil {
+				v.Set(reflect.ValueOf(old)) // not the half of it
+			}
+		}
+	}
+	return nil
 }
 
 // resource finds the protected resource's metadata (RFC 9728), or makes it up
 // as the 2025-03-26 specification says: the server's origin issues its tokens.
-func (d *discoverer) resource(ctx context.Context, server *url.URL, ch challenge) (*oauthex.ProtectedResourceMetadata, error) {
-	var tried []string
+// tried is what went wrong on the way.
+func (d *discoverer) resource(ctx context.Context, server *url.URL, ch challenge) (res *resourceMetadata, tried []error, err error) {
 	for _, address := range resourceMetadataURLs(server, ch.metadataURL) {
-		var meta oauthex.ProtectedResourceMetadata
-		ok, err := d.getJSON(ctx, address, &meta)
+		var meta resourceMetadata
+		ok, err := d.net.getJSON(ctx, address, &meta)
 		if err != nil {
-			tried = append(tried, err.Error())
+			tried = append(tried, err)
 			continue
 		}
 		if !ok {
 			continue
 		}
 		if err := checkResource(meta.Resource, server); err != nil {
-			return nil, fmt.Errorf("the resource metadata at %s is not for this server: %w", MaskURL(address), err)
+			return nil, nil, fmt.Errorf("the resource metadata at %s is not for this server: %w", MaskURL(address), err)
 		}
 		if len(meta.AuthorizationServers) == 0 {
 			if d.metadataURL == "" {
-				return nil, fmt.Errorf("the resource metadata at %s names no authorization server", MaskURL(address))
+				return nil, nil, fmt.Errorf("the resource metadata at %s names no authorization server", MaskURL(address))
 			}
 			meta.AuthorizationServers = []string{d.metadataURL}
 		}
-		return &meta, nil
+		return &meta, nil, nil
 	}
 	if ch.metadataURL != "" && len(tried) > 0 && d.metadataURL == "" {
-		return nil, fmt.Errorf("no usable resource metadata: %s", strings.Join(tried, "; "))
+		return nil, nil, fmt.Errorf("no usable resource metadata: %w", joinedErrors(tried))
 	}
 	origin := url.URL{Scheme: server.Scheme, Host: server.Host}
-	return &oauthex.ProtectedResourceMetadata{
+	return &resourceMetadata{
 		Resource:             canonical(server),
 		AuthorizationServers: []string{origin.String()},
-	}, nil
+	}, tried, nil
 }
 
 func resourceMetadataURLs(server *url.URL, fromChallenge string) []string {
@@ -194,7 +222,7 @@ func (d *discoverer) authServer(ctx context.Context, issuer string) (*AuthServer
 	var tried []error
 	for _, address := range addresses {
 		var as AuthServer
-		ok, err := d.getJSON(ctx, address, &as)
+		ok, err := d.net.getJSON(ctx, address, &as)
 		if err != nil {
 			tried = append(tried, err)
 			continue
@@ -206,15 +234,19 @@ func (d *discoverer) authServer(ctx context.Context, issuer string) (*AuthServer
 		if d.metadataURL == "" && !sameIssuer(as.Issuer, issuer) {
 			return nil, fmt.Errorf("the authorization server's metadata at %s is of issuer %s, not of %s (RFC 8414 section 3.3)", MaskURL(address), MaskURL(as.Issuer), MaskURL(issuer))
 		}
-		if err := as.check(address); err != nil {
+		if err := d.check(ctx, &as, address); err != nil {
 			return nil, err
 		}
+		as.Issuer = or(as.Issuer, d.metadataURL) // else it would be one with every other that names none
 		return &as, nil
 	}
 	if d.metadataURL != "" && len(tried) == 0 {
 		return nil, fmt.Errorf("there is no authorization server metadata at the configured address %s", MaskURL(d.metadataURL))
 	}
-	return nil, errors.Join(tried...)
+	if len(tried) == 0 {
+		return nil, nil
+	}
+	return nil, joinedErrors(tried)
 }
 
 func authServerMetadataURLs(issuer string) []string {
@@ -252,18 +284,22 @@ func sameIssuer(a, b string) bool {
 }
 
 // check refuses metadata that would send a person or a secret to a wrong place.
-func (a *AuthServer) check(from string) error {
-	for name, address := range map[string]string{
-		"authorization_endpoint": a.AuthorizationEndpoint,
-		"token_endpoint":         a.TokenEndpoint,
-		"registration_endpoint":  a.RegistrationEndpoint,
-		"revocation_endpoint":    a.RevocationEndpoint,
+func (d *discoverer) check(ctx context.Context, a *AuthServer, from string) error {
+	for _, e := range []struct{ name, address string }{
+		{"authorization_endpoint", a.AuthorizationEndpoint},
+		{"token_endpoint", a.TokenEndpoint},
+		{"registration_endpoint", a.RegistrationEndpoint},
+		{"revocation_endpoint", a.RevocationEndpoint},
 	} {
-		if address == "" {
+		if e.address == "" {
 			continue
 		}
-		if err := checkSecure(address); err != nil {
-			return fmt.Errorf("%s in the metadata at %s: %w", name, MaskURL(from), err)
+		u, err := url.Parse(e.address)
+		if err != nil {
+			return fmt.Errorf("%s in the metadata at %s: not an address", e.name, MaskURL(from))
+		}
+		if err := d.net.reach.check(ctx, u); err != nil {
+			return fmt.Errorf("%s in the metadata at %s: %w", e.name, MaskURL(from), err)
 		}
 	}
 	if a.TokenEndpoint == "" {
@@ -278,102 +314,21 @@ func (a *AuthServer) checkPKCE() error {
 	if slices.Contains(a.pkce, "S256") {
 		return nil
 	}
-	return fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported is %q)", MaskURL(a.Issuer), a.pkce)
+	return fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported is %s)", MaskURL(a.Issuer), clip(fmt.Sprintf("%q", a.pkce), 200))
 }
 
 // UnmarshalJSON takes each member by itself.
 func (a *AuthServer) UnmarshalJSON(data []byte) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		return err
-	}
-	take := func(name string, to any) {
-		if raw, ok := members[name]; ok {
-			_ = json.Unmarshal(raw, to) // a member of a wrong type counts as absent
-		}
-	}
-	take("issuer", &a.Issuer)
-	take("authorization_endpoint", &a.AuthorizationEndpoint)
-	take("token_endpoint", &a.TokenEndpoint)
-	take("registration_endpoint", &a.RegistrationEndpoint)
-	take("revocation_endpoint", &a.RevocationEndpoint)
-	take("scopes_supported", &a.ScopesSupported)
-	take("token_endpoint_auth_methods_supported", &a.AuthMethods)
-	take("client_id_metadata_document_supported", &a.ClientIDMetadata)
-	take("authorization_response_iss_parameter_supported", &a.IssParameter)
-	take("code_challenge_methods_supported", &a.pkce)
-	return nil
-}
-
-// metadataLimit bounds a metadata document, in bytes.
-const metadataLimit = 1 << 20
-
-// getJSON reports false for an answer of 4xx, or one that is not JSON at all
-// (a web page for every address is common): nothing is there.
-func (d *discoverer) getJSON(ctx context.Context, address string, to any) (bool, error) {
-	if err := checkSecure(address); err != nil {
-		return false, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return false, err
-	}
-	req.Header.Set("Accept", "application/json")
-	resp, err := d.client.Do(req)
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", MaskURL(address), urlCause(err))
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, metadataLimit+1))
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("reading %s: %w", MaskURL(address), err)
-	case len(body) > metadataLimit:
-		return false, fmt.Errorf("reading %s: more than %d bytes", MaskURL(address), metadataLimit)
-	case resp.StatusCode >= 500:
-		return false, fmt.Errorf("reading %s: HTTP %d", MaskURL(address), resp.StatusCode)
-	case resp.StatusCode != http.StatusOK:
-		return false, nil
-	}
-	trimmed := strings.TrimSpace(string(body))
-	if !strings.HasPrefix(trimmed, "{") || trimmed == "{}" {
-		return false, nil
-	}
-	if err := json.Unmarshal(body, to); err != nil {
-		return false, fmt.Errorf("reading %s: %w", MaskURL(address), err)
-	}
-	return true, nil
-}
-
-// checkSecure demands https, or http on this machine.
-func checkSecure(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return errors.New("not an address")
-	}
-	switch {
-	case u.Scheme == "https" && u.Host != "":
-		return nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
-		return nil
-	}
-	return fmt.Errorf("%s is neither https nor on this machine", MaskURL(address))
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// urlCause drops the address that net/http puts into its errors: it may carry
-// a secret in its query.
-func urlCause(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
-		return ue.Err
-	}
-	return err
+	return unmarshalMembers(data, map[string]any{
+		"issuer":                                         &a.Issuer,
+		"authorization_endpoint":                         &a.AuthorizationEndpoint,
+		"token_endpoint":                                 &a.TokenEndpoint,
+		"registration_endpoint":                          &a.RegistrationEndpoint,
+		"revocation_endpoint":                            &a.RevocationEndpoint,
+		"scopes_supported":                               &a.ScopesSupported,
+		"token_endpoint_auth_methods_supported":          &a.AuthMethods,
+		"client_id_metadata_document_supported":          &a.ClientIDMetadata,
+		"authorization_response_iss_parameter_supported": &a.IssParameter,
+		"code_challenge_methods_supported":               &a.pkce,
+	})
 }

@@ -3,6 +3,8 @@ package mcpauth
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/oauth2"
 )
@@ -65,7 +67,7 @@ type TokenError struct {
 }
 
 func (e *TokenError) Error() string {
-	s := fmt.Sprintf("the token endpoint %s answered HTTP %d", MaskURL(e.Endpoint), e.Status)
+	s := fmt.Sprintf("the token endpoint %s answered HTTP %d%s", MaskURL(e.Endpoint), e.Status, redirectNote(e.Status))
 	if e.Code != "" {
 		s += " " + e.Code
 	}
@@ -75,6 +77,14 @@ func (e *TokenError) Error() string {
 	return s
 }
 
+// redirectNote follows the status of an answer to a request that carried secrets.
+func redirectNote(status int) string {
+	if status/100 == 3 {
+		return ", a redirect, which is not followed"
+	}
+	return ""
+}
+
 // final reports whether asking again with the same grant is useless.
 func (e *TokenError) final() bool {
 	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
@@ -82,23 +92,33 @@ func (e *TokenError) final() bool {
 
 // tokenError turns the library's error into ours: its text would quote the
 // whole body of the answer, which may hold secrets.
-func tokenError(endpoint string, err error) error {
+func tokenError(endpoint string, err error, secrets []string) error {
 	var re *oauth2.RetrieveError
 	if !errors.As(err, &re) || re.Response == nil {
-		return fmt.Errorf("asking the token endpoint %s: %w", MaskURL(endpoint), err)
+		return fmt.Errorf("asking the token endpoint %s: %w", MaskURL(endpoint), hide(urlCause(err), secrets...))
 	}
 	return &TokenError{
 		Endpoint:    endpoint,
 		Status:      re.Response.StatusCode,
-		Code:        clip(re.ErrorCode, 100),
-		Description: clip(re.ErrorDescription, 300),
+		Code:        clip(masked(re.ErrorCode, secrets...), 100),
+		Description: clip(masked(re.ErrorDescription, secrets...), 300),
 	}
 }
 
-// clip keeps a stranger's text from flooding ours.
+// clip keeps a stranger's text from flooding ours: one line of valid UTF-8.
 func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+	cut := len(s) > limit
+	if cut {
+		s = s[:limit]
+		for range utf8.UTFMax - 1 {
+			if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
+				s = s[:len(s)-1] // the piece of a rune
+			}
+		}
 	}
-	return s[:limit] + "…"
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	if cut {
+		s += "…"
+	}
+	return s
 }

@@ -6,13 +6,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 )
 
@@ -39,7 +37,7 @@ func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 		return challenge{}, fmt.Errorf("asking %s for its challenge: %w", MaskURL(a.serverURL), err)
 	}
 	req.Header.Set("Accept", "text/event-stream, application/json")
-	resp, err := a.opts.HTTPClient.Do(req)
+	resp, err := a.net.probe.Do(req)
 	if err != nil {
 		return challenge{}, fmt.Errorf("asking %s for its challenge: %w", MaskURL(a.serverURL), urlCause(err))
 	}
@@ -48,7 +46,7 @@ func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 		ch.unasked = resp.StatusCode
 	}
-	a.addScopes(ch.scopes)
+	a.addScopes(ctx, ch.scopes)
 	return ch, nil
 }
 
@@ -90,16 +88,13 @@ func (a *Authenticator) revoke(ctx context.Context, c *Credentials) error {
 	if authStyle(c) == oauth2.AuthStyleInHeader {
 		req.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(c.ClientSecret))
 	}
-	resp, err := a.opts.HTTPClient.Do(req)
+	resp, err := a.net.post.Do(req)
 	if err != nil {
 		return fmt.Errorf("revoking the token at %s: %w", MaskURL(c.RevocationEndpoint), urlCause(err))
 	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, metadataLimit)); err != nil {
-		return fmt.Errorf("revoking the token at %s: %w", MaskURL(c.RevocationEndpoint), err)
-	}
+	resp.Body.Close() // RFC 7009 section 2.2: the status says all
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("revoking the token at %s: HTTP %d", MaskURL(c.RevocationEndpoint), resp.StatusCode)
+		return fmt.Errorf("revoking the token at %s: HTTP %d%s", MaskURL(c.RevocationEndpoint), resp.StatusCode, redirectNote(resp.StatusCode))
 	}
 	return nil
 }
@@ -148,13 +143,15 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 	}
 	var fresh *Credentials
 	if a.opts.Grant != nil {
-		c.Scopes = a.scopesFor(found, c.Scopes)
+		c.Scopes = a.scopesFor(ctx, found, c.Scopes)
 		c.AuthMethod = chooseMethod(a.opts.Grant.ClientSecret, found.Server.AuthMethods)
 		fresh, err = a.grantToken(ctx, c)
 	} else {
 		fresh, err = a.authorizeCode(ctx, found, c, stored)
 	}
 	switch {
+	case err != nil && found.Guessed && len(found.tried) > 0:
+		return fmt.Errorf("logging in to %s by the default endpoints, as no metadata could be used (%w): %w", MaskURL(a.serverURL), joinedErrors(found.tried), err)
 	case err != nil && found.Guessed && ch.unasked != 0:
 		return fmt.Errorf("logging in to %s, which answered HTTP %d without asking for a login and does not say that it has any: %w", MaskURL(a.serverURL), ch.unasked, err)
 	case err != nil:
@@ -176,7 +173,9 @@ func (e *unsavedError) Unwrap() error { return e.err }
 // and the error is an unsavedError.
 func (a *Authenticator) store(ctx context.Context, fresh *Credentials) error {
 	a.remember(fresh, false)
-	err := a.opts.Store.Update(context.WithoutCancel(ctx), a.key, func(*Credentials) (*Credentials, error) { return fresh, nil })
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
+	defer cancel()
+	err := a.opts.Store.Update(ctx, a.key, func(*Credentials) (*Credentials, error) { return fresh, nil })
 	if err != nil {
 		return &unsavedError{err}
 	}
@@ -197,7 +196,7 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 	if err := a.client(ctx, found, c, stored); err != nil {
 		return nil, err
 	}
-	scopes := a.scopesFor(found, c.Scopes)
+	scopes := a.scopesFor(ctx, found, c.Scopes)
 	verifier, state := oauth2.GenerateVerifier(), rand.Text()
 	cfg := oauth2.Config{
 		ClientID:    c.ClientID,
@@ -210,6 +209,12 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 		RedirectURL: a.opts.RedirectURL,
 		State:       state,
 	})
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		if foreign := checkIss(refused.Iss, &found.Server); foreign != nil {
+			return nil, foreign // and not a word of what it says
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +238,8 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 }
 
 // checkIss is RFC 9207 section 2.4: it keeps a code of one authorization
-// server from being sent to another. Issuers are compared letter by letter.
+// server from being sent to another. Issuers are compared letter by letter. A
+// server may name itself without having said that it does.
 func checkIss(iss string, server *AuthServer) error {
 	switch {
 	case iss == "" && !server.IssParameter:
@@ -242,8 +248,6 @@ func checkIss(iss string, server *AuthServer) error {
 		return fmt.Errorf("the authorization server %s says that it names itself in its answers (iss), and did not", MaskURL(server.Issuer))
 	case iss != server.Issuer:
 		return fmt.Errorf("the answer came from issuer %s, expected %s", MaskURL(iss), MaskURL(server.Issuer))
-	case !server.IssParameter:
-		return fmt.Errorf("the answer names an issuer, and the authorization server %s does not say that it does that", MaskURL(server.Issuer))
 	}
 	return nil
 }
@@ -274,73 +278,50 @@ func (a *Authenticator) reusable(stored *Credentials, found *Discovery) bool {
 		(stored.ClientSecretExpiry.IsZero() || a.now().Before(stored.ClientSecretExpiry))
 }
 
-// register is dynamic client registration (RFC 7591).
-func (a *Authenticator) register(ctx context.Context, found *Discovery, c *Credentials) error {
-	if found.Server.RegistrationEndpoint == "" {
-		return fmt.Errorf("the authorization server %s registers no clients by itself: register one there and configure its client id", MaskURL(found.Issuer))
-	}
-	meta := &oauthex.ClientRegistrationMetadata{
-		ClientName:              a.opts.ClientName,
-		RedirectURIs:            []string{a.opts.RedirectURL},
-		GrantTypes:              []string{"authorization_code", "refresh_token"},
-		ResponseTypes:           []string{"code"},
-		TokenEndpointAuthMethod: registrationMethod(found.Server.AuthMethods),
-		ApplicationType:         applicationType(a.opts.RedirectURL),
-		Scope:                   strings.Join(a.scopesFor(found, nil), " "),
-	}
-	resp, err := oauthex.RegisterClient(ctx, found.Server.RegistrationEndpoint, meta, a.opts.HTTPClient)
-	if err != nil && strings.HasSuffix(err.Error(), ": ") { // a status without a text
-		err = errors.New(strings.TrimSuffix(err.Error(), ": "))
-	}
-	if err != nil {
-		return fmt.Errorf("registering a client at %s (a client id that is registered by hand and configured avoids this): %w", MaskURL(found.Server.RegistrationEndpoint), urlCause(err))
-	}
-	c.ClientID, c.ClientSecret, c.AuthMethod = resp.ClientID, resp.ClientSecret, resp.TokenEndpointAuthMethod
-	if resp.ClientSecretExpiresAt.Unix() > 0 { // 0 means that it does not expire
-		c.ClientSecretExpiry = resp.ClientSecretExpiresAt
-	}
-	if c.AuthMethod == "" {
-		c.AuthMethod = meta.TokenEndpointAuthMethod
-	}
-	return nil
-}
-
-// registrationMethod asks for a public client where that is possible: a
-// secret on a person's machine is none.
-func registrationMethod(supported []string) string {
-	if len(supported) == 0 || slices.Contains(supported, methodNone) {
-		return methodNone
-	}
-	return chooseMethod("a secret to come", supported)
-}
-
-func applicationType(redirectURL string) string {
-	if u, err := url.Parse(redirectURL); err == nil && u.Scheme == "https" && !isLoopback(u.Hostname()) {
-		return "web"
-	}
-	return "native"
-}
-
 // scopesFor is what a login asks for: the configured scopes, else what the
 // server named; what was granted or challenged before is kept, so that a step
 // up does not take away; and offline_access where the server knows it, since
 // without it some servers give no refresh token.
-func (a *Authenticator) scopesFor(found *Discovery, granted []string) []string {
+func (a *Authenticator) scopesFor(ctx context.Context, found *Discovery, granted []string) []string {
 	scopes := found.Scopes
 	if a.opts.Scopes != nil {
 		scopes = a.opts.Scopes
 	}
-	scopes = union(granted, union(a.wantedScopes(nil), scopes))
+	scopes = union(firstScopes(granted), union(a.wantedScopes(nil), a.bounded(ctx, scopes)))
+	scopes = a.bounded(ctx, scopes)
 	if a.opts.Grant == nil && slices.Contains(found.Server.ScopesSupported, "offline_access") {
 		scopes = union(scopes, []string{"offline_access"})
 	}
 	return scopes
 }
 
-func (a *Authenticator) addScopes(scopes []string) {
+const (
+	// maxScopes bounds how many scopes a server can have asked for.
+	maxScopes = 256
+	// maxScopeBytes bounds one of them.
+	maxScopeBytes = 256
+)
+
+// firstScopes are those within the bounds.
+func firstScopes(scopes []string) []string {
+	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return len(s) > maxScopeBytes })
+	return scopes[:min(len(scopes), maxScopes)]
+}
+
+// bounded is firstScopes, and logs what is left out.
+func (a *Authenticator) bounded(ctx context.Context, scopes []string) []string {
+	kept := firstScopes(scopes)
+	if left := len(scopes) - len(kept); left > 0 {
+		a.opts.Logger.WarnContext(ctx, "mcpauth: the server names more scopes than are asked for", "server", MaskURL(a.serverURL), "most", maxScopes, "left out", left)
+	}
+	return kept
+}
+
+func (a *Authenticator) addScopes(ctx context.Context, scopes []string) {
+	scopes = a.bounded(ctx, scopes)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.scopes = union(a.scopes, scopes)
+	a.scopes = firstScopes(union(a.scopes, scopes))
 }
 
 func (a *Authenticator) wantedScopes(also []string) []string {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,6 +43,10 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // 0700 when something is first stored. Files have mode 0600 and are replaced in
 // one step, so a reader never sees half of one. A lock file beside each keeps
 // other processes out during an update.
+//
+// A directory that others can write to, a file that others can read, and either
+// of another user are refused with a [StoreError] that says how to mend it. On
+// Windows permissions are not looked at.
 func NewDirStore(dir string) (TokenStore, error) {
 	if dir == "" {
 		return nil, errors.New("mcpauth: a directory store needs a directory")
@@ -147,6 +152,9 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return &StoreError{Op: "lock", Err: err}
 	}
+	if err := checkDir(s.dir); err != nil {
+		return &StoreError{Op: "lock", Err: err}
+	}
 	file := flock.New(filepath.Join(s.dir, slotName(key)+".lock"), flock.SetPermissions(0o600))
 	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
 		return &StoreError{Op: "lock", Err: err}
@@ -190,7 +198,57 @@ func (d dirSlots) path(key string) string { return filepath.Join(string(d), slot
 
 func (d dirSlots) place(key string) string { return d.path(key) }
 
-func (d dirSlots) read(key string) ([]byte, error) { return os.ReadFile(d.path(key)) }
+func (d dirSlots) read(key string) ([]byte, error) {
+	// The folder first: in one that is the user's own nobody exchanges a file.
+	if err := checkDir(string(d)); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(d.path(key))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOwn(f.Name(), info, 0o077, "chmod 600"); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, bodyLimit+1))
+	if err == nil && len(data) > bodyLimit {
+		return nil, fmt.Errorf("%s has more than %d bytes: delete it and log in again", f.Name(), bodyLimit)
+	}
+	return data, err
+}
+
+// checkDir refuses a folder in which others could exchange files.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	return checkOwn(dir, info, 0o022, "chmod 700")
+}
+
+// checkOwn refuses what belongs neither to the user nor to root, or has one of
+// the given mode bits, which mend takes away.
+func checkOwn(path string, info fs.FileInfo, bits fs.FileMode, mend string) error {
+	owner, known := ownerOf(info)
+	if !known {
+		return nil
+	}
+	if owner != 0 && owner != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user (uid %d): delete it, or keep credentials elsewhere", path, owner)
+	}
+	if mode := info.Mode().Perm(); mode&bits != 0 {
+		return fmt.Errorf("%s has mode %04o, so other users can get at it: run %s %q", path, mode, mend, path)
+	}
+	return nil
+}
 
 func (d dirSlots) remove(key string) error { return os.Remove(d.path(key)) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 )
 
 // Token returns an access token that is good now, refreshing it where that is
@@ -27,11 +28,18 @@ func (a *Authenticator) Token(ctx context.Context) (*Credentials, error) {
 	return a.refresh(ctx, c)
 }
 
+// updateTimeout bounds an update of the store that its caller may have left: the
+// wait for the lock, and one request.
+const updateTimeout = 2 * time.Minute
+
 // refresh replaces the access token of old. It returns old itself where that
 // is still good and no better one can be had.
 func (a *Authenticator) refresh(ctx context.Context, old *Credentials) (*Credentials, error) {
 	ch := a.flight.DoChan("refresh "+old.AccessToken, func() (any, error) {
-		return a.refreshLocked(context.WithoutCancel(ctx), old)
+		// It goes on without the caller, but not for ever: another process may hold the lock.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
+		defer cancel()
+		return a.refreshLocked(ctx, old)
 	})
 	var c *Credentials
 	var err error

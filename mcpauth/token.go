@@ -5,14 +5,10 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 )
-
-// tokenTimeout bounds one request to a token endpoint.
-const tokenTimeout = 30 * time.Second
 
 // The authentication methods of a token endpoint (RFC 7591 section 2, RFC 7523).
 const (
@@ -31,7 +27,7 @@ const (
 func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form url.Values) (*oauth2.Token, error) {
 	// A request that the authorization server has already acted on must not be
 	// given up because one caller went away: the new refresh token would be lost.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	cfg := clientcredentials.Config{
 		ClientID:       c.ClientID,
@@ -40,9 +36,9 @@ func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form u
 		EndpointParams: form,
 		AuthStyle:      authStyle(c),
 	}
-	tok, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.opts.HTTPClient))
+	tok, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.net.post))
 	if err != nil {
-		return nil, tokenError(c.TokenEndpoint, err)
+		return nil, tokenError(c.TokenEndpoint, err, append(formSecrets(form), c.secrets()...))
 	}
 	if t := tok.TokenType; t != "" && !strings.EqualFold(t, "bearer") {
 		return nil, errors.New("the token endpoint issued a token of type " + clip(t, 40) + "; only bearer tokens can be used")
@@ -83,7 +79,7 @@ func (c *Credentials) withToken(tok *oauth2.Token, asked []string) *Credentials 
 		d.RefreshToken = tok.RefreshToken
 	}
 	if s, ok := tok.Extra("scope").(string); ok && s != "" {
-		d.Scopes = strings.Fields(s)
+		d.Scopes = firstScopes(strings.Fields(s))
 	} else if asked != nil {
 		// RFC 6749 section 5.1: no scope in the answer means the one asked for.
 		d.Scopes = asked

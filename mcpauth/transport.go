@@ -97,8 +97,8 @@ func refused(resp *http.Response) bool {
 // afterRefusal returns the credentials to try next. It closes resp's body.
 func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, used *Credentials, reason Reason, try int) (*Credentials, error) {
 	body := refusalText(resp, used)
-	ch := readChallenge(resp.Header)
-	a.addScopes(ch.scopes)
+	ch := readChallenge(resp.Header, used.secrets()...)
+	a.addScopes(ctx, ch.scopes)
 	if resp.StatusCode == http.StatusForbidden {
 		reason = ReasonScope
 	}
@@ -127,7 +127,8 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 				need.Err = why.Err
 			}
 		}
-		return nil, err
+		// The server knows the token, and what it names is in the text.
+		return nil, hide(err, used.secrets()...)
 	}
 	return a.Credentials(ctx)
 }
@@ -135,6 +136,8 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 const (
 	// bodyHead is how much of a refusal's text is kept.
 	bodyHead = 500
+	// headBytes is how much of it is looked at for that.
+	headBytes = 8 << 10
 	// drainTime bounds the reading of a refusal, drainBytes how much of it is
 	// read for the sake of using its connection again.
 	drainTime  = time.Second
@@ -146,14 +149,18 @@ const (
 func refusalText(resp *http.Response, used *Credentials) string {
 	stop := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
 	defer stop.Stop()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*bodyHead)) // what can be had
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)           // for the connection alone
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, headBytes)) // what can be had
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)          // for the connection alone
 	_ = resp.Body.Close()
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(head), "\uFFFD")), " ")
-	if used != nil && used.AccessToken != "" {
-		text = strings.ReplaceAll(text, used.AccessToken, "***")
+	text := masked(string(head), used.secrets()...)
+	if len(head) == headBytes { // it may end in the beginning of a token
+		longest := 0
+		for _, s := range used.secrets() {
+			longest = max(longest, len(url.QueryEscape(s)))
+		}
+		text = text[:max(len(text)-longest, 0)]
 	}
-	return clip(text, bodyHead)
+	return clip(strings.Join(strings.Fields(text), " "), bodyHead)
 }
 
 // renewed returns credentials other than those just refused: what somebody

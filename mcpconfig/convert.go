@@ -13,8 +13,8 @@ import (
 // ServerConfigs are the servers in force as a host takes them, those that are disabled too, and an [mcphost.Invalid] for
 // each entry that is refused, so that it has a status and a reason. A server over HTTP or SSE
 // whose entry has no Authorization header gets the login that [Config.Tokens] has for its address, with what the entry's oauth says;
-// nobody is asked, so a server that wants a login and has none is in needs-auth, with that reason. The problems are entries for
-// which that cannot work.
+// nobody is asked, so a server that wants a login and has none is in needs-auth, with that reason. A server without TLS that is
+// not on this machine gets none. The problems are entries for which that cannot work.
 func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 	out := make(map[string]mcphost.ServerConfig, len(c.Servers))
 	var problems []Problem
@@ -77,7 +77,11 @@ func (l *logins) of(e Entry) (*mcpauth.Authenticator, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	return e.Authenticator(&mcpauth.Options{Store: l.store})
+	auth, err := e.Authenticator(&mcpauth.Options{Store: l.store})
+	if errors.Is(err, mcpauth.ErrInsecureURL) && e.OAuth == nil {
+		return nil, nil // a server of the local network, say: it can be used, but no token is sent there
+	}
+	return auth, err
 }
 
 // hasAuthorization reports whether the entry has a static Authorization header.

@@ -247,3 +247,23 @@ func wantStatus(t *testing.T, h *mcphost.Host, want mcphost.Status, reason strin
 		t.Errorf("the server is %s (%s), want %s (%s)", s.Status, s.Error, want, reason)
 	}
 }
+
+// A server without TLS that is not on this machine is used without a login; one with oauth says why that does nothing.
+// fault C4
+func TestNoLoginWithoutTLS(t *testing.T) {
+	cfg, _ := Parse([]byte(`{"mcpServers": {
+		"lan": {"type": "http", "url": "http://192.0.2.1/mcp"},
+		"own": {"type": "http", "url": "http://localhost:1/mcp"},
+		"oauth": {"type": "http", "url": "http://192.0.2.1/mcp", "oauth": {"clientId": "x"}}}}`), &ParseOptions{File: "f"})
+	cfg.Tokens = mcpauth.NewMemoryStore()
+	configs, problems := cfg.ServerConfigs()
+	for name, login := range map[string]bool{"lan": false, "own": true, "oauth": false} {
+		if c, ok := configs[name].(mcphost.HTTP); !ok || (c.Auth != nil) != login {
+			t.Errorf("%s: got %+v, want a login: %v", name, configs[name], login)
+		}
+	}
+	const want = "does nothing: mcpauth: no token is sent there: http://192.0.2.1/mcp is neither https nor on this machine"
+	if len(problems) != 1 || problems[0].Server != "oauth" || problems[0].Message != want {
+		t.Errorf("got %v, want one problem: %s", problems, want)
+	}
+}

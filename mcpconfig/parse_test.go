@@ -294,7 +294,7 @@ func TestOneBadEntryCostsItselfOnly(t *testing.T) {
 func TestServerConfigs(t *testing.T) {
 	cfg, _ := Parse([]byte(`{"mcpServers": {
 		"files": {"command": "npx", "args": ["-y"], "env": {"A": "1"}, "cwd": "sub", "timeout": 2000, "disabled": true},
-		"web": {"type": "http", "url": "http://h/mcp", "headers": {"K": "v"}, "alwaysLoad": true, "oauth": {"clientId": "x"}},
+		"web": {"type": "http", "url": "https://h/mcp", "headers": {"K": "v"}, "alwaysLoad": true, "oauth": {"clientId": "x"}},
 		"old": {"type": "sse", "url": "http://h/sse", "headersHelper": "x"}}}`), &ParseOptions{File: "f", Scope: ScopeProject, Dir: "/srv/project"})
 	cfg.Tokens = mcpauth.NewMemoryStore()
 	got, problems := cfg.ServerConfigs()
@@ -306,14 +306,14 @@ func TestServerConfigs(t *testing.T) {
 		t.Errorf("old: got %+v", got["old"])
 	}
 	delete(got, "old")
-	auth, err := mcpauth.New("http://h/mcp", &mcpauth.Options{Store: cfg.Tokens, ClientID: "x"})
+	auth, err := mcpauth.New("https://h/mcp", &mcpauth.Options{Store: cfg.Tokens, ClientID: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]mcphost.ServerConfig{
 		// D50
 		"files": mcphost.Stdio{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}, Dir: "/srv/project/sub", Common: mcphost.Common{CallTimeout: 2 * time.Second, Disabled: true, Scope: "project", Source: "project"}},
-		"web":   mcphost.HTTP{URL: "http://h/mcp", Headers: map[string]string{"K": "v"}, Auth: auth, Common: mcphost.Common{AlwaysLoad: true, Scope: "project", Source: "project"}},
+		"web":   mcphost.HTTP{URL: "https://h/mcp", Headers: map[string]string{"K": "v"}, Auth: auth, Common: mcphost.Common{AlwaysLoad: true, Scope: "project", Source: "project"}},
 	}
 	if d := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".HeadersFunc" }, cmp.Ignore()), cmp.Comparer(func(a, b *mcpauth.Authenticator) bool { return a.Same(b) })); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

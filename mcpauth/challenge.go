@@ -1,0 +1,145 @@
+package mcpauth
+
+import (
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// challenge is what a 401 or 403 asked for.
+type challenge struct {
+	metadataURL string
+	scopes      []string
+	err         string // "insufficient_scope" and the like
+	unasked     int    // the HTTP status of an answer that asked for no login; 0 of one that did
+}
+
+// maxChallengeBytes bounds what is read of a WWW-Authenticate header, all its
+// lines together. Challenges of servers have a few hundred bytes.
+const maxChallengeBytes = 64 << 10
+
+// readChallenge never fails: what cannot be read of a header asks for nothing,
+// and the rest of it counts. Of several Bearer challenges the first that names a
+// thing is heeded. What holds one of the given secrets is left out: a server
+// that repeats a token must not get it into messages or further requests.
+func readChallenge(h http.Header, secrets ...string) challenge {
+	var c challenge
+	left := maxChallengeBytes
+	for _, line := range h.Values("WWW-Authenticate") {
+		line = line[:min(len(line), left)]
+		left -= len(line)
+		bearer := false
+		for item := range listItems(line) {
+			scheme, param := splitItem(item)
+			if scheme != "" {
+				bearer = strings.EqualFold(scheme, "Bearer")
+			}
+			name, value, ok := splitParam(param)
+			if !bearer || !ok || holdsAny(value, secrets) {
+				continue
+			}
+			switch strings.ToLower(name) {
+			case "resource_metadata":
+				c.metadataURL = or(c.metadataURL, value)
+			case "error":
+				c.err = or(c.err, value)
+			case "scope":
+				if c.scopes == nil {
+					c.scopes = strings.Fields(value)
+				}
+			}
+		}
+	}
+	return c
+}
+
+// listItems yields the parts between the commas outside of quoted strings (RFC
+// 9110 section 5.6.1), without the space around them. It looks at each byte once.
+func listItems(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, quoted := 0, false
+		last := byte(0) // the last one that is no space
+		for i := 0; i < len(s); i++ {
+			switch {
+			case quoted && s[i] == '\\':
+				i++
+			case quoted:
+				quoted = s[i] != '"'
+			case s[i] == '"':
+				quoted = last == '=' // any other quote is a slip
+			case s[i] == ',':
+				if item := strings.Trim(s[start:i], " \t"); item != "" && !yield(item) {
+					return
+				}
+				start = i + 1
+			}
+			if i < len(s) && s[i] != ' ' && s[i] != '\t' {
+				last = s[i]
+			}
+		}
+		if item := strings.Trim(s[start:], " \t"); item != "" {
+			yield(item)
+		}
+	}
+}
+
+// splitItem splits an item into the scheme that begins a challenge, if it does,
+// and a parameter, if it has one (RFC 9110 section 11.6.1).
+func splitItem(item string) (scheme, param string) {
+	word := item[:tokenLen(item)]
+	after := item[len(word):]
+	rest := strings.TrimLeft(after, " \t")
+	if word == "" || after != "" && len(rest) == len(after) || strings.HasPrefix(rest, "=") {
+		return "", item
+	}
+	return word, rest
+}
+
+// splitParam splits name=value, where the value is a token or a quoted string.
+// Values that are neither, such as unquoted addresses, are taken as they stand.
+func splitParam(param string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(param, "=")
+	name, value = strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")
+	if !ok || name == "" || tokenLen(name) != len(name) {
+		return "", "", false
+	}
+	quoted, isQuoted := strings.CutPrefix(value, `"`)
+	if !isQuoted {
+		return name, value, true
+	}
+	var b strings.Builder
+	for i := 0; i < len(quoted); i++ {
+		switch {
+		case quoted[i] == '"':
+			return name, b.String(), true
+		case quoted[i] == '\\' && i+1 < len(quoted):
+			i++
+		}
+		b.WriteByte(quoted[i])
+	}
+	return "", "", false // without an end
+}
+
+// tokenLen is the length of the token that s begins with (RFC 9110 section 5.6.2).
+func tokenLen(s string) int {
+	n := strings.IndexFunc(s, func(r rune) bool {
+		alnum := '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !alnum && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+	if n < 0 {
+		return len(s)
+	}
+	return n
+}
+
+func holdsAny(s string, secrets []string) bool {
+	return slices.ContainsFunc(secrets, func(secret string) bool { return secret != "" && strings.Contains(s, secret) })
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
