@@ -1,0 +1,308 @@
+package mcpauth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
+)
+
+// A login that cannot be deleted is no logout, and stays in use.
+// fault F2
+func TestLogoutSaysThatTheStoreFailed(t *testing.T) {
+	f := newFake(t)
+	store := &fullStore{TokenStore: mcpauth.NewMemoryStore()}
+	f.expired(store, time.Hour)
+	a, c := f.client(&mcpauth.Options{Store: store})
+	store.full = true
+	err := a.Logout(t.Context())
+	var se *mcpauth.StoreError
+	if !errors.As(err, &se) || err.Error() != "Couldn't write the stored credentials: disk full" {
+		t.Errorf("got %v, want the store's error", err)
+	}
+	if cred, err := a.Credentials(t.Context()); err != nil || cred.AccessToken != "access-0" {
+		t.Errorf("stored %v, %v; want what could not be deleted", cred, err)
+	}
+	mustGet(t, f, c)
+	store.full = false
+	if err := a.Logout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Credentials(t.Context()); !errors.Is(err, mcpauth.ErrNotFound) {
+		t.Errorf("after the logout: %v", err)
+	}
+}
+
+// How a client is registered, and how it authenticates then, follows what the authorization server takes.
+// fault F3
+func TestClientAuthentication(t *testing.T) {
+	const as = "https://" + authHost
+	for _, tt := range []struct {
+		name       string
+		methods    any    // token_endpoint_auth_methods_supported; nil is none
+		answer     string // the answer's token_endpoint_auth_method
+		secret     string
+		registered string // as what
+		sent       string // header, body or none
+	}{
+		{"none advertised", nil, "", "", "none", "none"},
+		{"none advertised, a secret all the same", nil, "client_secret_basic", "pw", "none", "header"},
+		{"an empty list", []string{}, "", "", "none", "none"},
+		{"no list", "client_secret_post", "", "", "none", "none"},
+		{"public only", []string{"none"}, "", "", "none", "none"},
+		{"public too", []string{"client_secret_basic", "none"}, "", "", "none", "none"},
+		{"basic only", []string{"client_secret_basic"}, "", "pw", "client_secret_basic", "header"},
+		{"post only", []string{"client_secret_post"}, "", "pw", "client_secret_post", "body"},
+		{"post and basic", []string{"client_secret_post", "client_secret_basic"}, "", "pw", "client_secret_basic", "header"},
+		{"basic, and the answer says post", []string{"client_secret_basic"}, "client_secret_post", "pw", "client_secret_post", "body"},
+		{"only what is not spoken here", []string{"tls_client_auth"}, "", "pw", "client_secret_basic", "header"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newInternet()
+			if tt.methods != nil {
+				n.meta["token_endpoint_auth_methods_supported"] = tt.methods
+			}
+			var asked string
+			n.answers[as+"/register"] = func(w http.ResponseWriter, _ *http.Request) {
+				asked = n.body[as+"/register"]
+				answer := map[string]any{"client_id": "c"}
+				if tt.secret != "" {
+					answer["client_secret"] = tt.secret
+				}
+				if tt.answer != "" {
+					answer["token_endpoint_auth_method"] = tt.answer
+				}
+				writeJSON(w, answer)
+			}
+			var header string
+			n.answers[as+"/token"] = func(w http.ResponseWriter, r *http.Request) {
+				header = r.Header.Get("Authorization")
+				writeJSON(w, map[string]any{"access_token": "a", "token_type": "bearer"})
+			}
+			a := n.auth(t, n.options())
+			if err := a.Login(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := tt.registered
+			if tt.answer == "client_secret_post" {
+				want = "client_secret_basic"
+			}
+			if !strings.Contains(asked, `"token_endpoint_auth_method":"`+want+`"`) {
+				t.Errorf("registered %s, want the method %s", asked, want)
+			}
+			sent := "none"
+			switch form := n.body[as+"/token"]; {
+			case header != "" && strings.Contains(form, "client_secret"):
+				sent = "both"
+			case header != "":
+				sent = "header"
+			case strings.Contains(form, "client_secret=pw"):
+				sent = "body"
+			}
+			if sent != tt.sent {
+				t.Errorf("the secret is in: %s, want %s", sent, tt.sent)
+			}
+		})
+	}
+}
+
+// A configured client with a secret, by what the server takes.
+// fault F3
+func TestConfiguredSecretGoesAsTheServerTakesIt(t *testing.T) {
+	for want, methods := range map[string]any{"": []string{"client_secret_post"}, "Basic bWluZTpwdw==": nil} {
+		n := newInternet()
+		if methods != nil {
+			n.meta["token_endpoint_auth_methods_supported"] = methods
+		}
+		header := "not asked"
+		n.answers["https://"+authHost+"/token"] = func(w http.ResponseWriter, r *http.Request) {
+			header = r.Header.Get("Authorization")
+			writeJSON(w, map[string]any{"access_token": "a", "token_type": "bearer"})
+		}
+		o := n.options()
+		o.ClientID, o.ClientSecret = "mine", "pw"
+		if err := n.auth(t, o).Login(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if header != want {
+			t.Errorf("methods %v: Authorization %q, want %q", methods, header, want)
+		}
+	}
+}
+
+// A challenge that names metadata that is not there does not keep the well-known places from being asked; when nothing is
+// anywhere the error tells what was tried.
+// fault F4
+func TestChallengeThatNamesAbsentMetadata(t *testing.T) {
+	const (
+		named     = "https://" + mcpHost + "/named"
+		wellKnown = "https://" + mcpHost + "/.well-known/oauth-protected-resource/mcp"
+	)
+	broken := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+	for _, tt := range []struct {
+		name     string
+		named    http.HandlerFunc
+		at       http.HandlerFunc // the well-known place; nil has the metadata
+		explicit bool
+		want     string
+	}{
+		{"absent", http.NotFound, nil, false, ""},
+		{"broken", broken, nil, false, ""},
+		{"broken, and nothing elsewhere", broken, http.NotFound, false, "no usable resource metadata: reading " + named + ": HTTP 502"},
+		{"broken, and broken elsewhere", broken, broken, false, "no usable resource metadata: reading " + named + ": HTTP 502; reading " + wellKnown + ": HTTP 502"},
+		{"broken, with a configured address", broken, http.NotFound, true, ""},
+		{"absent, and nothing elsewhere", http.NotFound, http.NotFound, false, "HTTP 404"}, // the origin's default endpoints
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newInternet()
+			n.scheme = `Bearer resource_metadata="` + named + `"`
+			n.answers[named] = tt.named
+			if tt.at != nil {
+				n.answers[wellKnown] = tt.at
+			}
+			o := n.options()
+			if tt.explicit {
+				o.MetadataURL = "https://" + authHost + "/.well-known/oauth-authorization-server"
+			}
+			err := n.auth(t, o).Login(t.Context())
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "":
+				wantError(t, err, []string{tt.want})
+			}
+			if sent := n.sentTo(named); len(sent) != 1 {
+				t.Errorf("the named address was asked %d times", len(sent))
+			}
+		})
+	}
+}
+
+// A store of the program's own may wrap ErrNotFound: that is a missing login, for every way in.
+// fault F17
+func TestWrappedErrNotFoundIsAMissingLogin(t *testing.T) {
+	f := newFake(t)
+	o := f.person()
+	o.Store = &wrapping{mcpauth.NewMemoryStore()}
+	a, c := f.client(o)
+	var need *mcpauth.NeedsAuthError
+	if _, err := a.Token(t.Context()); !errors.As(err, &need) || need.Reason != mcpauth.ReasonNoCredentials {
+		t.Errorf("got %v, want a missing login", err)
+	}
+	mustGet(t, f, c) // with the login that it takes
+	if cred, err := a.Token(t.Context()); err != nil || cred.AccessToken == "" {
+		t.Errorf("got %v, %v", cred, err)
+	}
+}
+
+type wrapping struct{ mcpauth.TokenStore }
+
+func (s *wrapping) Load(ctx context.Context, key string) (*mcpauth.Credentials, error) {
+	c, err := s.TokenStore.Load(ctx, key)
+	if err != nil {
+		err = fmt.Errorf("vault: %w", err)
+	}
+	return c, err
+}
+
+// What only watches does not make two authenticators different; what makes the requests does.
+// fault F17
+func TestSameLooksAtWhatMakesTheTokens(t *testing.T) {
+	store := mcpauth.NewMemoryStore()
+	client := &http.Client{}
+	auth := func(o mcpauth.Options) *mcpauth.Authenticator {
+		t.Helper()
+		o.Store = store
+		a, err := mcpauth.New("https://h.example/mcp", &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	plain := auth(mcpauth.Options{})
+	for name, tt := range map[string]struct {
+		a, b *mcpauth.Authenticator
+		want bool
+	}{
+		"loggers":        {auth(mcpauth.Options{Logger: discard()}), auth(mcpauth.Options{Logger: discard()}), true},
+		"one logger":     {plain, auth(mcpauth.Options{Logger: discard()}), true},
+		"one client":     {auth(mcpauth.Options{HTTPClient: client}), auth(mcpauth.Options{HTTPClient: client}), true},
+		"two clients":    {auth(mcpauth.Options{HTTPClient: client}), auth(mcpauth.Options{HTTPClient: &http.Client{}}), false},
+		"a client":       {plain, auth(mcpauth.Options{HTTPClient: client}), false},
+		"names":          {plain, auth(mcpauth.Options{ClientName: "Other"}), false},
+		"default values": {plain, auth(mcpauth.Options{ClientName: mcpauth.DefaultClientName, RefreshBefore: mcpauth.DefaultRefreshBefore}), true},
+		"metadata":       {plain, auth(mcpauth.Options{MetadataURL: "https://h.example/m"}), false},
+		"refresh":        {plain, auth(mcpauth.Options{RefreshBefore: time.Hour}), false},
+	} {
+		if tt.a.Same(tt.b) != tt.want || tt.b.Same(tt.a) != tt.want {
+			t.Errorf("%s: the same is %v, want %v", name, !tt.want, tt.want)
+		}
+	}
+}
+
+// The texts of errors, with each part that may be missing.
+// fault F17
+func TestErrorTexts(t *testing.T) {
+	cause := errors.New("cause")
+	for want, err := range map[string]error{
+		"the token endpoint https://a.example/t answered HTTP 400":                                                                       &mcpauth.TokenError{Endpoint: "https://a.example/t", Status: 400},
+		"the token endpoint https://a.example/t?… answered HTTP 400 invalid_grant":                                                       &mcpauth.TokenError{Endpoint: "https://a.example/t?k=1", Status: 400, Code: "invalid_grant"},
+		"the token endpoint https://a.example/t answered HTTP 401 invalid_client (no such client)":                                       &mcpauth.TokenError{Endpoint: "https://a.example/t", Status: 401, Code: "invalid_client", Description: "no such client"},
+		"the token endpoint https://a.example/t answered HTTP 500 (oops)":                                                                &mcpauth.TokenError{Endpoint: "https://a.example/t", Status: 500, Description: "oops"},
+		"the token endpoint https://a.example/t answered HTTP 307, a redirect, which is not followed":                                    &mcpauth.TokenError{Endpoint: "https://a.example/t", Status: 307},
+		"https://a.example/mcp needs a login: no stored login":                                                                           &mcpauth.NeedsAuthError{ServerURL: "https://a.example/mcp", Reason: mcpauth.ReasonNoCredentials},
+		`https://a.example/mcp needs a login: the login has expired (scopes asked for: ["a" "b"]); it answered HTTP 401: go away: cause`: &mcpauth.NeedsAuthError{ServerURL: "https://a.example/mcp", Reason: mcpauth.ReasonExpired, Scopes: []string{"a", "b"}, Status: 401, Body: "go away", Err: cause},
+		"https://a.example/mcp needs a login: no stored login; it answered HTTP 403":                                                     &mcpauth.NeedsAuthError{ServerURL: "https://a.example/mcp", Reason: mcpauth.ReasonNoCredentials, Status: 403},
+		"Couldn't read the stored credentials: cause":                                                                                    &mcpauth.StoreError{Op: "read", Err: cause},
+		"Couldn't lock the stored credentials: cause":                                                                                    &mcpauth.StoreError{Op: "lock", Err: cause},
+		"Couldn't write the stored credentials: cause":                                                                                   &mcpauth.StoreError{Op: "write", Err: cause},
+		"the authorization server refused: access_denied":                                                                                &mcpauth.RefusedError{Code: "access_denied"},
+		"the authorization server refused: access_denied (no)":                                                                           &mcpauth.RefusedError{Code: "access_denied", Description: "no"},
+	} {
+		if d := cmp.Diff(want, err.Error()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	for _, methods := range []any{nil, []string{}, []string{"plain"}} {
+		n := newInternet()
+		delete(n.meta, "code_challenge_methods_supported")
+		if methods != nil {
+			n.meta["code_challenge_methods_supported"] = methods
+		}
+		text := "[]"
+		if m, ok := methods.([]string); ok && len(m) > 0 {
+			text = `["plain"]`
+		}
+		wantError(t, n.auth(t, n.options()).Login(t.Context()), []string{
+			"logging in to " + serverURL + ": the authorization server https://" + authHost + " does not say that it supports PKCE with S256 (code_challenge_methods_supported is " + text + ")",
+		})
+	}
+}
+
+// A revocation that fails is told, and the login is deleted all the same.
+func TestRevocationThatFails(t *testing.T) {
+	const revoke = "https://" + authHost + "/revoke"
+	n := newInternet()
+	n.answers[revoke] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	o := n.options()
+	loggedIn(t, o)
+	a := n.auth(t, o)
+	wantError(t, a.Logout(t.Context()), []string{"revoking the token at " + revoke + ": HTTP 503"})
+	if _, err := a.Credentials(t.Context()); !errors.Is(err, mcpauth.ErrNotFound) {
+		t.Errorf("after the logout: %v", err)
+	}
+	if got := n.body[revoke]; got != "client_id=mine&token=refresh-0-secret&token_type_hint=refresh_token" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
