@@ -264,6 +264,7 @@ func (o *Options) addTools() {
 	for _, t := range o.Tools {
 		if err := t.AddTo(srv); err != nil {
 			o.ConfigProblems = append(o.ConfigProblems, MCPServerError{Name: ToolsServer, Type: "tool_left_out", Message: err.Error()})
+			o.Logger.Warn("tool left out", "server", ToolsServer, "tool", t.Name(), "reason", err)
 		}
 	}
 	if o.MCPServers == nil {

@@ -52,6 +52,7 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 		{"Limits", limitBehaviours},
 		{"Client", clientBehaviours},
 		{"Inputs", inputBehaviours},
+		{"Init", initBehaviours},
 		{"Servers", serverBehaviours},
 		{"Hooks", hookBehaviours},
 		{"Output", outputBehaviours},

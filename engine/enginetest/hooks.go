@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ var hookBehaviours = []behaviour{
 	{"PreToolUseDenies", preToolUseDenies},
 	{"PreToolUseAllows", preToolUseAllows},
 	{"PreToolUseChangesTheInput", preToolUseChangesTheInput},
+	{"LaterHooksSeeTheChange", laterHooksSeeTheChange},
 	{"Matcher", hookMatcher},
 	{"FailingHook", failingHook},
 	{"PostToolUseChangesTheOutput", postToolUseChangesTheOutput},
@@ -55,6 +57,33 @@ func preToolUseDenies(e *env) {
 	})
 	if got := tr.toolResult(e, "toolu_1"); !got.IsError || c.n.Load() != 0 || !strings.Contains(got.Text(), "not while I watch") {
 		e.Errorf("ran %d times, result %q", c.n.Load(), got.Text())
+	}
+}
+
+// Of several hooks on a call each sees what those before it have made of the input, and the tool gets what
+// the last one saw.
+//
+// fault A3
+func laterHooksSeeTheChange(e *env) {
+	var saw []string
+	change := func(to string) agent.Hook[agent.PreToolUse, agent.PreToolUseOutput] {
+		return agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]{Func: func(_ context.Context, in *agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+			saw = append(saw, string(in.ToolInput))
+			if to == "" {
+				return nil, nil
+			}
+			return &agent.PreToolUseOutput{Decision: permission.Allow, UpdatedInput: json.RawMessage(to)}, nil
+		}}
+	}
+	tr, r, c := e.oneCall(nil, func(o *agent.Options) {
+		o.Hooks = &agent.Hooks{PreToolUse: []agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]{change(`{"a":2}`), change(`{"a":3}`), change("")}}
+	})
+	e.wantRun(tr, r, c)
+	if want := []string{`{"a":1}`, `{"a":2}`, `{"a":3}`}; !slices.Equal(saw, want) {
+		e.Errorf("the hooks saw %q, want %q", saw, want)
+	}
+	if got := tr.toolResult(e, "toolu_1").Text(); got != `ran with {"a":3}` {
+		e.Errorf("the tool %s", got)
 	}
 }
 

@@ -58,7 +58,7 @@ func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text s
 
 // ask asks whoever can answer about a call.
 func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.RawMessage, *answer) {
-	v, err := t.verdict(c, args, d)
+	v, args, err := t.verdict(c, args, d)
 	switch {
 	case t.ctx.Err() != nil || t.stopped.Load():
 		a := t.unmade(c)
@@ -88,12 +88,19 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 	return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: unknown behavior %q. %s was not run.", v.Behavior, c.use.Name), true)
 }
 
-// verdict asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
-func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
-	o := t.s.opts
-	if v, err := t.permissionRequest(c, args); v != nil || err != nil || t.stopped.Load() {
-		return v, err
+// verdict asks hooks, and then the program or its prompt tool. It returns the arguments as the hooks have
+// left them. Nil without an error means that there is nobody to ask.
+func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, json.RawMessage, error) {
+	v, args, err := t.permissionRequest(c, args)
+	if v == nil && err == nil && !t.stopped.Load() {
+		v, err = t.question(c, args, d)
 	}
+	return v, args, err
+}
+
+// question asks the program or its prompt tool.
+func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
+	o := t.s.opts
 	if o.CanUseTool != nil || t.s.table.prompt != nil {
 		var told sync.WaitGroup
 		told.Go(func() { t.notify(c) }) // beside the question, which does not wait for it
@@ -146,7 +153,14 @@ func (s *session) update(updates []permission.Update) {
 	}
 	s.mu.Lock()
 	var problems []permission.Problem
+	mode := s.policy.Mode()
 	s.policy, problems = s.policy.Apply(updates...)
+	if s.policy.Mode() == permission.ModeAuto {
+		if policy, err := s.policy.WithMode(mode); err == nil {
+			s.policy = policy
+		}
+		problems = append(problems, permission.Problem{Rule: string(permission.ModeAuto), Message: noClassifier})
+	}
 	s.mu.Unlock()
 	for _, p := range problems {
 		s.warn("permission_update", "A permission update was left out: %s", p)

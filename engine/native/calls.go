@@ -209,7 +209,8 @@ func (t *turn) call(c *call) answer {
 	}
 	began := time.Now()
 	if c.tool.run != nil {
-		return t.postToolUse(c, args, time.Since(began), c.tool.run(t, c, args))
+		a := c.tool.run(t, c, args)
+		return t.postToolUse(c, args, time.Since(began), a)
 	}
 	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID})
 	var a answer

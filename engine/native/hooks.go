@@ -124,28 +124,39 @@ func (t *turn) toolInput(event string, c *call, args json.RawMessage) agent.Tool
 
 // preToolUse runs the hooks before a call. It returns the call's arguments and what the hooks decide.
 func (t *turn) preToolUse(c *call, args json.RawMessage) (json.RawMessage, permission.Behavior, string) {
-	const event = "PreToolUse"
-	hooks := t.s.opts.Hooks
-	if hooks == nil || len(hooks.PreToolUse) == 0 {
+	if t.s.opts.Hooks == nil {
 		return args, "", ""
 	}
-	r := callHooks(t.ctx, t.s, event, hooks.PreToolUse, c.use.Name, true, &agent.PreToolUse{ToolHookInput: t.toolInput(event, c, args)})
+	return t.guardInput(c, args, t.s.opts.Hooks.PreToolUse)
+}
+
+// guardInput runs hooks before a call, one after the other: each sees the arguments as those before it
+// have changed them, so that the tool gets what the last one saw or made.
+func (t *turn) guardInput(c *call, args json.RawMessage, hooks []agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]) (json.RawMessage, permission.Behavior, string) {
+	const event = "PreToolUse"
 	decision, reasons := permission.Behavior(""), map[permission.Behavior][]string{}
-	for _, o := range r.outs {
-		t.heed(event, o.HookOutput)
-		if o.UpdatedInput != nil {
-			args = o.UpdatedInput
-		}
-		decision = stricter(decision, o.Decision)
-		if o.Reason != "" {
-			reasons[o.Decision] = append(reasons[o.Decision], o.Reason)
+	decide := func(d permission.Behavior, reason string) {
+		decision = stricter(decision, d)
+		if reason != "" {
+			reasons[d] = append(reasons[d], reason)
 		}
 	}
-	if r.blocked != "" {
-		return args, permission.Deny, r.blocked
-	}
-	if !isObject(args) {
-		return args, permission.Deny, "A PreToolUse hook changed the input to something that is not a JSON object."
+	for i := range hooks {
+		r := callHooks(t.ctx, t.s, event, hooks[i:i+1], c.use.Name, true, &agent.PreToolUse{ToolHookInput: t.toolInput(event, c, args)})
+		for _, o := range r.outs {
+			t.heed(event, o.HookOutput)
+			decide(o.Decision, o.Reason)
+			switch {
+			case o.UpdatedInput == nil:
+			case isObject(o.UpdatedInput):
+				args = o.UpdatedInput
+			default:
+				decide(permission.Deny, "A PreToolUse hook changed the input to something that is not a JSON object.")
+			}
+		}
+		if r.blocked != "" {
+			decide(permission.Deny, r.blocked)
+		}
 	}
 	return args, decision, strings.Join(reasons[decision], "; ")
 }
@@ -169,14 +180,47 @@ func stricter(a, b permission.Behavior) permission.Behavior {
 	return a
 }
 
-// permissionRequest lets hooks answer before anyone is asked. Nil means that the question is open.
-func (t *turn) permissionRequest(c *call, args json.RawMessage) (*permission.PromptResult, error) {
+// permissionRequest lets hooks answer before anyone is asked: first those of settings files, then the
+// program's. It returns the arguments as they are now. A nil verdict means that the question is open.
+func (t *turn) permissionRequest(c *call, args json.RawMessage) (*permission.PromptResult, json.RawMessage, error) {
+	v, err := t.requestHooks(c, args, t.s.fileHooks.PermissionRequest)
+	if err != nil {
+		return nil, args, err
+	}
+	if v != nil && v.Behavior == permission.Allow && v.UpdatedInput != nil {
+		if !isObject(v.UpdatedInput) {
+			return v, args, nil // refused where verdicts are
+		}
+		// The program's guards saw other arguments.
+		changed, decision, reason := t.guardInput(c, v.UpdatedInput, t.s.programHooks.PreToolUse)
+		switch args = changed; decision {
+		case "", permission.Allow:
+			allowed := *v
+			allowed.UpdatedInput = nil
+			v = &allowed
+		case permission.Ask:
+			v = nil
+		default:
+			return &permission.PromptResult{Behavior: permission.Deny, Message: reason}, args, nil
+		}
+	}
+	own, err := t.requestHooks(c, args, t.s.programHooks.PermissionRequest)
+	if err != nil {
+		return nil, args, err
+	}
+	if own != nil && (v == nil || v.Behavior == permission.Allow) {
+		v = own
+	}
+	return v, args, nil
+}
+
+// requestHooks runs hooks that may answer in place of whoever would be asked.
+func (t *turn) requestHooks(c *call, args json.RawMessage, hooks []agent.Hook[agent.PermissionRequest, agent.PermissionRequestOutput]) (*permission.PromptResult, error) {
 	const event = "PermissionRequest"
-	hooks := t.s.opts.Hooks
-	if hooks == nil || len(hooks.PermissionRequest) == 0 {
+	if len(hooks) == 0 {
 		return nil, nil
 	}
-	r := callHooks(t.ctx, t.s, event, hooks.PermissionRequest, c.use.Name, true, &agent.PermissionRequest{ToolHookInput: t.toolInput(event, c, args)})
+	r := callHooks(t.ctx, t.s, event, hooks, c.use.Name, true, &agent.PermissionRequest{ToolHookInput: t.toolInput(event, c, args)})
 	var verdict *permission.PromptResult
 	for _, o := range r.outs {
 		t.heed(event, o.HookOutput)
@@ -216,7 +260,7 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 	}
 	if a.result.IsError {
 		const event = "PostToolUseFailure"
-		in := &agent.PostToolUseFailure{ToolHookInput: t.toolInput(event, c, args), Error: a.result.Text(), IsInterrupt: t.ctx.Err() != nil}
+		in := &agent.PostToolUseFailure{ToolHookInput: t.toolInput(event, c, args), Error: a.result.Text(), DurationMS: took.Milliseconds(), IsInterrupt: t.ctx.Err() != nil}
 		ctx, cancel := t.ctx, context.CancelFunc(func() {})
 		if in.IsInterrupt { // the turn is over, and its hooks hear of it all the same
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(t.ctx), interruptHookTimeout)

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,7 +57,7 @@ func TestHooksAreMerged(t *testing.T) {
 	}
 }
 
-// Hooks of one event run at the same time, and one that runs out of time blocks what it guards.
+// Hooks on a call run one after the other, and one that runs out of time blocks what it guards.
 func TestHookTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(d time.Duration) preHook {
@@ -70,12 +71,42 @@ func TestHookTimeouts(t *testing.T) {
 		}
 		began := time.Now()
 		_, msgs, _ := hookedCall(t, &agent.Hooks{PreToolUse: []preHook{slow(3 * time.Second), slow(3 * time.Second)}})
-		if took := time.Since(began); took != 3*time.Second || results(msgs)[0].IsError {
+		if took := time.Since(began); took != 6*time.Second || results(msgs)[0].IsError {
 			t.Errorf("two hooks of 3 s took %v: %+v", took, results(msgs)[0])
 		}
 		_, msgs, _ = hookedCall(t, &agent.Hooks{PreToolUse: []preHook{slow(time.Hour)}})
 		if got := results(msgs)[0]; !got.IsError || !strings.Contains(got.Text(), "ran out of time") {
 			t.Errorf("after the time limit: %+v", got)
+		}
+	})
+}
+
+// The hook on a failed call is told how long the call took, as the one on a call that succeeded.
+//
+// fault G13
+func TestHooksAreToldTheDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took []int64
+		o := withTools(t, func(_ context.Context, args json.RawMessage) (*mcpserver.Result, error) {
+			time.Sleep(3 * time.Second)
+			if strings.Contains(string(args), "fail") {
+				return nil, errors.New("no")
+			}
+			return mcpserver.Text("yes"), nil
+		}, &mcpserver.Tool{Name: "w"})
+		o.Hooks = &agent.Hooks{
+			PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(_ context.Context, in *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+				took = append(took, in.DurationMS)
+				return nil, nil
+			}}},
+			PostToolUseFailure: []agent.Hook[agent.PostToolUseFailure, agent.HookOutput]{{Func: func(_ context.Context, in *agent.PostToolUseFailure) (*agent.HookOutput, error) {
+				took = append(took, in.DurationMS)
+				return nil, nil
+			}}},
+		}
+		answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.ToolUse("mcp__s__w", `{"fail":1}`), modeltest.Text("x")), o)
+		if diff := cmp.Diff([]int64{3000, 3000}, took); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -102,8 +102,14 @@ func (s *session) freshTable() *table {
 	})
 	s.settleSearch(s.table)
 	s.mu.Lock()
+	before := s.leftOut
 	s.leftOut = s.table.leftOut
 	s.mu.Unlock()
+	for _, r := range s.table.leftOut { // the hosts log what they leave out
+		if !slices.Contains(before, r) {
+			s.opts.Logger.Warn("tool left out", "session", s.opts.SessionID, "server", r.Server, "tool", r.Name, "reason", r.Reason)
+		}
+	}
 	return s.table
 }
 
@@ -193,7 +199,7 @@ func (t *turn) run(in *agent.Input) *agent.Result {
 	s := t.s
 	s.preferModel()
 	s.refreshTable()
-	s.emit(s.initMessage())
+	s.greet()
 	t.start, t.told = s.history.mark(), s.finder.told
 	s.heard.turn = nil
 	if t.ctx.Err() != nil {
@@ -213,6 +219,17 @@ func (t *turn) run(in *agent.Input) *agent.Result {
 			}
 			return result
 		}
+	}
+}
+
+// greet opens a turn with the init message. What there was to say before the first one follows it.
+func (s *session) greet() {
+	s.emit(s.initMessage())
+	s.greeted = true
+	early := s.early
+	s.early = nil
+	for _, m := range early {
+		s.emit(m)
 	}
 }
 

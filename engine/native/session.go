@@ -47,6 +47,8 @@ type session struct {
 	// settings are what the settings files say; what of it is an option is in opts.
 	settings  *mcpconfig.Settings
 	fallbacks []string // the models of Options.FallbackModel
+	// The hooks of settings files and of the program; opts.Hooks has both, in this order.
+	fileHooks, programHooks agent.Hooks
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -70,7 +72,9 @@ type session struct {
 	totals      map[string]agent.ModelUsage
 	cost        float64
 	results     int
-	started     bool // the first turn has begun
+	started     bool            // the first turn has begun
+	greeted     bool            // the first init message is out: it comes before any other
+	early       []agent.Message // what waits for it
 	model       string
 	thoughts    thoughtPolicy
 	// startContext is what hooks have for the model before the first turn.
@@ -113,6 +117,10 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	found.Apply(o)
 	kit.NoteVariables(o, outputRetriesProblem(o.Env))
+	if o.PermissionMode == permission.ModeAuto { // of a settings file
+		o.PermissionMode = permission.ModeDefault
+		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Type: "invalid_config", Message: "defaultMode: " + noClassifier})
+	}
 	s := &session{
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
@@ -156,11 +164,23 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	return s, nil
 }
 
+// noClassifier says why there is no auto mode.
+const noClassifier = "auto mode needs the classifier of the Claude Code CLI, which this engine does not have; the mode stays as it was"
+
 // unsupported names the options that this engine cannot honour.
 func unsupported(o *agent.Options) []string {
 	var fields []string
 	if o.Resume != (agent.Resume{}) {
 		fields = append(fields, "Resume")
+	}
+	if o.PermissionMode == permission.ModeAuto {
+		fields = append(fields, "PermissionMode")
+	}
+	if h := o.Hooks; h != nil && len(h.PreCompact) > 0 {
+		fields = append(fields, "Hooks.PreCompact")
+	}
+	if h := o.Hooks; h != nil && len(h.PostCompact) > 0 {
+		fields = append(fields, "Hooks.PostCompact")
 	}
 	return fields
 }
@@ -286,6 +306,10 @@ func (s *session) emit(m agent.Message) {
 	if s.life.Err() != nil {
 		return
 	}
+	if _, ok := m.(*agent.SystemInit); !ok && !s.greeted {
+		s.early = append(s.early, m)
+		return
+	}
 	select {
 	case s.out <- m:
 	case <-s.life.Done():
@@ -354,6 +378,9 @@ func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) e
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {
 		return agent.ErrClosed
+	}
+	if mode == permission.ModeAuto {
+		return &agent.UnsupportedError{Engine: s.engine.Name(), Fields: []string{"PermissionMode"}, Remedy: noClassifier}
 	}
 	policy, err := s.policy.WithMode(mode)
 	if err != nil {

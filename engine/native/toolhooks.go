@@ -35,15 +35,16 @@ func hookServers(hooks []mcpconfig.ToolHook) []string {
 	return names
 }
 
-// addToolHooks puts the hooks of kind mcp_tool behind the program's own. It returns what is wrong with them.
+// addToolHooks puts the hooks of kind mcp_tool, which stand in settings files, before the program's own:
+// the program's see what those have changed, and have the last word. It returns what is wrong with them.
 func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerError {
+	if s.opts.Hooks != nil {
+		s.programHooks = *s.opts.Hooks
+	}
 	if len(hooks) == 0 {
 		return nil
 	}
-	all := agent.Hooks{}
-	if s.opts.Hooks != nil {
-		all = *s.opts.Hooks
-	}
+	files := &s.fileHooks
 	var problems []agent.MCPServerError
 	for _, h := range hooks {
 		th := &toolHook{s: s, ToolHook: h}
@@ -51,11 +52,23 @@ func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerErro
 			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v is left out: %v", h, err)})
 			continue
 		}
-		if !th.bind(&all) {
+		if !th.bind(files) {
 			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v never runs: the event does not occur on this engine", h)})
 		}
 	}
-	s.opts.Hooks = &all
+	own := &s.programHooks
+	s.opts.Hooks = &agent.Hooks{
+		PreToolUse:         slices.Concat(files.PreToolUse, own.PreToolUse),
+		PostToolUse:        slices.Concat(files.PostToolUse, own.PostToolUse),
+		PostToolUseFailure: slices.Concat(files.PostToolUseFailure, own.PostToolUseFailure),
+		PostToolBatch:      slices.Concat(files.PostToolBatch, own.PostToolBatch),
+		PermissionRequest:  slices.Concat(files.PermissionRequest, own.PermissionRequest),
+		UserPromptSubmit:   slices.Concat(files.UserPromptSubmit, own.UserPromptSubmit),
+		Stop:               slices.Concat(files.Stop, own.Stop),
+		SessionStart:       slices.Concat(files.SessionStart, own.SessionStart),
+		SessionEnd:         slices.Concat(files.SessionEnd, own.SessionEnd),
+		Notification:       slices.Concat(files.Notification, own.Notification),
+	}
 	return problems
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // A guard is a server with a tool that hooks call.
@@ -28,7 +29,7 @@ type guard struct {
 }
 
 // hooked runs one call of tool w of server s, with a hook on an event that calls a tool of a guard.
-func (g *guard) hooked(t *testing.T, settings string) (*agent.Result, []agent.Message, *modeltest.Model) {
+func (g *guard) hooked(t *testing.T, settings string, set ...func(*agent.Options)) (*agent.Result, []agent.Message, *modeltest.Model) {
 	t.Helper()
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
 	srv := mcpserver.New("guard", nil)
@@ -48,6 +49,9 @@ func (g *guard) hooked(t *testing.T, settings string) (*agent.Result, []agent.Me
 	}
 	o.MCPServers["guard"] = mcphost.InProcess(srv)
 	o.Settings = settings
+	for _, set := range set {
+		set(o)
+	}
 	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", "mcp__s__w", `{"path":"/a","n":7,"list":["x","y"]}`), modeltest.Text("done"))
 	r, msgs := answered(t, model, o)
 	return r, msgs, model
@@ -68,6 +72,99 @@ func TestToolHookIsCalled(t *testing.T) {
 	}
 	if got := results(msgs); got[0].IsError {
 		t.Errorf("result %+v", got[0])
+	}
+}
+
+// The program's hooks see the input that the tool gets, whatever a hook of a settings file has made of it,
+// and their denial is final.
+//
+// fault A3
+func TestProgramHooksSeeWhatFilesChanged(t *testing.T) {
+	changed := `{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"path":"/etc"}}}`
+	request := `{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow", "updatedInput": {"path":"/etc"}}}}`
+	for event, says := range map[string]string{"PreToolUse": changed, "PermissionRequest": request} {
+		for _, decision := range []permission.Behavior{"", permission.Allow, permission.Deny} {
+			t.Run(event+" "+string(decision), func(t *testing.T) {
+				var saw []string
+				g := &guard{says: map[string]string{"x": says}}
+				_, msgs, _ := g.hooked(t, onEvent(event, `"tool": "x"`), func(o *agent.Options) {
+					if event == "PermissionRequest" {
+						o.AllowedTools = nil
+					}
+					o.Hooks = &agent.Hooks{PreToolUse: []preHook{{Func: func(_ context.Context, in *agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+						saw = append(saw, string(in.ToolInput))
+						if !strings.Contains(string(in.ToolInput), "etc") {
+							return nil, nil
+						}
+						return &agent.PreToolUseOutput{Decision: decision, Reason: "not there"}, nil
+					}}}}
+				})
+				if len(saw) == 0 || saw[len(saw)-1] != `{"path":"/etc"}` {
+					t.Errorf("the program's hook saw %q", saw)
+				}
+				got := results(msgs)[0]
+				if denied := decision == permission.Deny; got.IsError != denied || denied && !strings.Contains(got.Text(), "not there") || !denied && got.Text() != `{"path":"/etc"}` {
+					t.Errorf("result %+v %s", got, got.Text())
+				}
+			})
+		}
+	}
+}
+
+// A hook of a settings file that asks for confirmation of an input that it changed leads to the program,
+// which is asked about the changed input.
+func TestProgramIsAskedAboutWhatFilesChanged(t *testing.T) {
+	says := `{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow", "updatedInput": {"path":"/etc"}}}}`
+	var asked string
+	g := &guard{says: map[string]string{"x": says}}
+	_, msgs, _ := g.hooked(t, onEvent("PermissionRequest", `"tool": "x"`), func(o *agent.Options) {
+		o.AllowedTools = nil
+		o.CanUseTool = func(_ context.Context, r *agent.ToolRequest) (*permission.PromptResult, error) {
+			asked = string(r.Input)
+			return agent.Deny("no"), nil
+		}
+		o.Hooks = &agent.Hooks{PreToolUse: []preHook{{Func: func(_ context.Context, in *agent.PreToolUse) (*agent.PreToolUseOutput, error) {
+			if strings.Contains(string(in.ToolInput), "etc") {
+				return &agent.PreToolUseOutput{Decision: permission.Ask}, nil
+			}
+			return nil, nil
+		}}}}
+	})
+	if got := results(msgs)[0]; !got.IsError || got.Text() != "no" || asked != `{"path":"/etc"}` {
+		t.Errorf("asked about %s, result %s", asked, got.Text())
+	}
+}
+
+// Between a settings file and the program, whoever denies has the last word.
+//
+// fault A2
+func TestDenialsOfFilesAndProgram(t *testing.T) {
+	verdict := func(behavior string) string {
+		return `{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "` + behavior + `", "message": "says the file"}}}`
+	}
+	deny := agent.PermissionRequestOutput{Verdict: agent.Deny("says the program")}
+	tests := []struct {
+		name, file, want string
+		hooks            []agent.Hook[agent.PermissionRequest, agent.PermissionRequestOutput]
+	}{
+		{"the file denies what the program would allow", "deny", "says the file", nil},
+		{"the program's hook denies what the file allows", "allow", "says the program", []agent.Hook[agent.PermissionRequest, agent.PermissionRequestOutput]{
+			{Func: func(context.Context, *agent.PermissionRequest) (*agent.PermissionRequestOutput, error) {
+				return &deny, nil
+			}},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := &guard{says: map[string]string{"x": verdict(tt.file)}}
+			_, msgs, _ := g.hooked(t, onEvent("PermissionRequest", `"tool": "x"`), func(o *agent.Options) {
+				o.AllowedTools, o.Hooks = nil, &agent.Hooks{PermissionRequest: tt.hooks}
+				o.CanUseTool = func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) { return agent.Allow(), nil }
+			})
+			if got := results(msgs)[0]; !got.IsError || got.Text() != tt.want {
+				t.Errorf("result %q, want %q", got.Text(), tt.want)
+			}
+		})
 	}
 }
 
