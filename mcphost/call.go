@@ -211,11 +211,12 @@ func callMeta(o *CallOptions) mcp.Meta {
 	return meta
 }
 
-// rounds makes a call and answers the server's questions until it has the result.
+// rounds makes a call and answers the server's questions until it has the
+// result. A state without questions is an answer in itself: call again with it.
 func (h *Host) rounds(ctx context.Context, c *conn, l *liveLink, call linkCall) (*mcpserver.Result, error) {
 	for range maxRounds {
 		res, err := l.call(ctx, call)
-		if err != nil || len(res.InputRequests) == 0 {
+		if err != nil || len(res.InputRequests) == 0 && res.RequestState == "" {
 			return res, err
 		}
 		if call.answers, err = c.dialer.answerInput(ctx, res.InputRequests); err != nil {

@@ -3,6 +3,7 @@ package mcphost
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -54,13 +55,17 @@ type ContentOptions struct {
 	// MaxImageBytes is the largest image that is passed on, in bytes of its
 	// base64 form. Zero means DefaultMaxImageBytes. A larger one is scaled down.
 	MaxImageBytes int
+	// Context ends the wait for memory to scale large images in: there is 256 MiB
+	// for all images that are decoded in this process at one time. An image that
+	// was waiting is noted and not shown. Nil never ends it.
+	Context context.Context
 }
 
 // ModelContent converts a tool's result to what a model can read. It never
 // returns an empty slice or an empty text, and its texts are valid UTF-8. An
 // error result has text only, as the Messages API demands. It does not modify r.
 //
-//	text                 as it is
+//	text                 as it is, but for tags that hosts use: see [EscapeHostTags]
 //	image                as it is; scaled down when it is too large; a note when it is no image that models read, or one too many
 //	audio, other binary  a note, with the path if it was saved
 //	resource             its text or image, with a line that says where it is from; a blob of a text's type is text
@@ -68,9 +73,15 @@ type ContentOptions struct {
 //	structured content   its JSON, after the other blocks, unless they say the same
 //	nothing at all       a note that the tool ended without output
 func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) []ContentBlock {
-	c := converter{server: server, tool: toolname.Full(server, tool), isError: r.IsError, limit: DefaultMaxImageBytes, room: maxImagesBytes}
+	c := converter{
+		ctx: context.TODO(), server: server, tool: toolname.Full(server, tool), isError: r.IsError,
+		limit: DefaultMaxImageBytes, room: maxImagesBytes,
+	}
 	if o != nil {
 		c.save = o.Save
+		if o.Context != nil {
+			c.ctx = o.Context
+		}
 		if o.MaxImageBytes > 0 {
 			c.limit = o.MaxImageBytes
 		}
@@ -94,6 +105,7 @@ func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) [
 
 // A converter gathers the blocks of one result.
 type converter struct {
+	ctx          context.Context // of the wait for memory
 	server, tool string
 	isError      bool
 	limit        int
@@ -106,7 +118,7 @@ type converter struct {
 
 func (c *converter) text(s string) {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); strings.TrimSpace(s) != "" {
-		c.out = append(c.out, ContentBlock{Type: "text", Text: s})
+		c.out = append(c.out, ContentBlock{Type: "text", Text: EscapeHostTags(s)})
 	}
 }
 
@@ -194,7 +206,7 @@ func (c *converter) image(mimeType string, data []byte) {
 		c.binary(fmt.Sprintf("Image from %s, not shown: a result can show %d", c.server, maxImages), mimeType, data)
 		return
 	}
-	img, err := fitImage(data, min(c.limit, max(c.room, 0)))
+	img, err := fitImage(c.ctx, data, min(c.limit, max(c.room, 0)))
 	if err != nil {
 		c.images-- // another one may be shown
 		c.binary(fmt.Sprintf("Image from %s, not shown: %v", c.server, err), mimeType, data)
@@ -263,15 +275,16 @@ func (c *converter) structured(raw json.RawMessage) {
 		return
 	}
 	var texts []string
+	same := comparer(raw)
 	for _, b := range c.out {
 		if b.Type == "text" {
-			if sameJSON([]byte(b.Text), raw) {
+			if same([]byte(b.Text)) {
 				return
 			}
 			texts = append(texts, b.Text)
 		}
 	}
-	if wrapped := onlyResult(raw); wrapped != nil && sayTheSame(texts, wrapped) {
+	if key, value := onlyMember(raw); value != nil && (key == "result" || value[0] == '"') && sayTheSame(texts, value) {
 		return
 	}
 	var compact bytes.Buffer
@@ -282,28 +295,27 @@ func (c *converter) structured(raw json.RawMessage) {
 	c.text(compact.String())
 }
 
-// onlyResult is the value of structured content of the form {"result": value},
-// which servers make of tools that return no object; nil of any other.
-func onlyResult(raw json.RawMessage) json.RawMessage {
-	var value json.RawMessage
+// onlyMember is the key and value of structured content that has just one
+// member; the value is nil for any other. Servers wrap what is no object in one:
+// {"result": value} is the form for any value, and a text comes under many names.
+func onlyMember(raw json.RawMessage) (key string, value json.RawMessage) {
 	n := 0
-	eachMember(raw, func(key string, v json.RawMessage) {
-		if n++; key == "result" {
-			value = v
-		}
+	eachMember(raw, func(k string, v json.RawMessage) {
+		n++
+		key, value = k, v
 	})
-	if n != 1 || !json.Valid(raw) {
-		return nil
+	if n != 1 || len(value) == 0 || !json.Valid(raw) {
+		return "", nil
 	}
-	return value
+	return key, value
 }
 
 // sayTheSame reports whether texts are a value, or its elements, one each.
 func sayTheSame(texts []string, value json.RawMessage) bool {
 	says := func(text string, v json.RawMessage) bool {
-		return len(v) > 0 && v[0] == '"' && textOf(v) == text || sameJSON([]byte(text), v)
+		return len(v) > 0 && v[0] == '"' && textOf(v) == text || comparer(v)([]byte(text))
 	}
-	if len(texts) == 1 && says(texts[0], value) {
+	if says(strings.Join(texts, "\n"), value) {
 		return true
 	}
 	same, n := true, 0
@@ -312,38 +324,6 @@ func sayTheSame(texts []string, value json.RawMessage) bool {
 		n++
 	})
 	return isArray && same && n == len(texts) && n > 0
-}
-
-// maxCompared bounds the texts that are decoded to compare them, in bytes.
-const maxCompared = 4 << 20
-
-// sameJSON reports whether two texts are JSON with one meaning. Large ones are
-// compared as they are written, but for the space.
-func sameJSON(a, b []byte) bool {
-	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
-	if len(a) == 0 || len(b) == 0 || a[0] != b[0] {
-		return false
-	}
-	if bytes.Equal(a, b) {
-		return true
-	}
-	if len(a)+len(b) > maxCompared {
-		var ca, cb bytes.Buffer
-		return json.Compact(&ca, a) == nil && json.Compact(&cb, b) == nil && bytes.Equal(ca.Bytes(), cb.Bytes())
-	}
-	va, oka := decodeAny(a)
-	vb, okb := decodeAny(b)
-	return oka && okb && reflect.DeepEqual(va, vb)
-}
-
-func decodeAny(raw []byte) (any, bool) {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil || dec.More() {
-		return nil, false
-	}
-	return v, true
 }
 
 // base64Len is how long data is in base64.

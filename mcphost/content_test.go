@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -288,5 +289,60 @@ func FuzzModelContent(f *testing.F) {
 				t.Errorf("read back %q, %v", part, err)
 			}
 		}
+	})
+}
+
+// A text that comes again as the only member of the structured content is shown once, under whatever name it comes.
+// fault B21
+func TestStructuredContentThatRepeatsTheText(t *testing.T) {
+	const text = "line 1\nline \"2\""
+	in := func(structured string, texts ...string) *mcpserver.Result {
+		r := &mcpserver.Result{StructuredContent: json.RawMessage(structured)}
+		for _, s := range texts {
+			r.Content = append(r.Content, &mcp.TextContent{Text: s})
+		}
+		return r
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		in   *mcpserver.Result
+		want int // blocks
+	}{
+		{"content", in(`{"content":`+string(quoted)+`}`, text), 1},
+		{"another name", in(`{ "output" : `+string(quoted)+` }`, text), 1},
+		{"in two blocks", in(`{"content":`+string(quoted)+`}`, "line 1", `line "2"`), 2},
+		{"another text", in(`{"content":"line 1"}`, text), 2},
+		{"two members", in(`{"content":`+string(quoted)+`,"more":true}`, text), 2},
+		{"no text", in(`{"content":12}`, "12"), 2},
+		{"result, any value", in(`{"result":12.0}`, "12"), 1},
+	} {
+		got := ModelContent("s", "t", tt.in, nil)
+		if len(got) != tt.want {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+// The work of converting a result grows with its size: structured content is not read once for each text, and
+// neither is a block once for each other.
+func TestConvertingGrows(t *testing.T) {
+	growth.Check(t, 400, func(n int) int {
+		var structured, blocks strings.Builder
+		for i := range n {
+			structured.WriteString(`,"k` + itoa(i) + `":[{"a":1}]`)
+			blocks.WriteString(`,{"type":"text","text":"{\"a\":` + itoa(i) + `}"}`)
+		}
+		raw := []byte(`{"content":[` + blocks.String()[1:] + `],"structuredContent":{` + structured.String()[1:] + `}}`)
+		return growth.Bytes(func() {
+			res, err := decodeResult(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ModelContent("s", "t", res, nil)
+		})
 	})
 }

@@ -47,16 +47,87 @@ func decodeResult(raw json.RawMessage) (*mcpserver.Result, error) {
 	if !object {
 		return nil, errors.New("the result is not a JSON object")
 	}
-	if requests != nil || string(kind) == `"input_required"` {
-		if err := decodeGuarded(requests, &r.InputRequests); err != nil {
-			return nil, fmt.Errorf("reading the server's requests for input: %w", err)
-		}
-		r.RequestState = textOf(state)
+	var err error
+	if r.InputRequests, r.RequestState, err = decodeInput(kind, requests, state); err != nil {
+		return nil, err
 	}
 	if legacy != nil && len(r.Content) == 0 { // before 2024-11-05
 		r.Content = []mcp.Content{&mcp.TextContent{Text: textOf(legacy)}}
 	}
 	return r, nil
+}
+
+// maxInputs bounds what a server can ask in place of one result.
+const maxInputs = 64
+
+// decodeInput reads what a result asks in place of being one: answers to
+// questions, or no more than to be called again with a state. Neither means that
+// it is the result.
+func decodeInput(kind, requests, state json.RawMessage) (mcp.InputRequestMap, string, error) {
+	if requests == nil && string(kind) != `"input_required"` {
+		return nil, "", nil
+	}
+	var all map[string]struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if requests != nil {
+		if err := json.Unmarshal(requests, &all); err != nil {
+			return nil, "", fmt.Errorf("reading the server's requests for input: %w", err)
+		}
+	}
+	switch {
+	case len(all) > maxInputs:
+		return nil, "", fmt.Errorf("the server asks %d questions at once, at most %d are answered", len(all), maxInputs)
+	case len(all) == 0 && textOf(state) == "":
+		return nil, "", errors.New("the server wants input and says neither what nor with which state to call again")
+	}
+	out := make(mcp.InputRequestMap, len(all))
+	for key, r := range all {
+		var err error
+		switch r.Method {
+		case "elicitation/create":
+			out[key], err = decodeParams[mcp.ElicitParams](r.Params)
+		case "sampling/createMessage":
+			out[key], err = decodeParams[mcp.CreateMessageWithToolsParams](r.Params)
+		case "roots/list":
+			if r.Params == nil || isNull(r.Params) { // it has none of its own
+				r.Params = json.RawMessage("{}")
+			}
+			out[key], err = decodeParams[mcp.ListRootsParams](r.Params)
+		default:
+			err = errors.New("there is no such question")
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("reading the server's request for input %s (%s): %w", quote(key), clip(r.Method, 100), err)
+		}
+	}
+	return out, textOf(state), nil
+}
+
+func decodeParams[T any](raw json.RawMessage) (*T, error) {
+	if raw == nil || isNull(raw) {
+		return nil, errors.New("it has no params")
+	}
+	v := new(T)
+	return v, decodeGuarded(raw, v)
+}
+
+// inputOf reads what the result of another request than a call asks.
+func inputOf(raw json.RawMessage) (mcp.InputRequestMap, string, error) {
+	var kind, requests, state json.RawMessage
+	eachMember(raw, func(key string, v json.RawMessage) {
+		switch {
+		case isNull(v):
+		case key == "resultType":
+			kind = v
+		case key == "inputRequests":
+			requests = v
+		case key == "requestState":
+			state = v
+		}
+	})
+	return decodeInput(kind, requests, state)
 }
 
 // decodeGuarded unmarshals into a type of the library whose decoding may panic
@@ -67,9 +138,6 @@ func decodeGuarded[T any](raw json.RawMessage, v *T) (err error) {
 			err = fmt.Errorf("malformed JSON: %v", p)
 		}
 	}()
-	if raw == nil {
-		raw = json.RawMessage("{}")
-	}
 	return json.Unmarshal(raw, v)
 }
 

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
@@ -197,30 +195,6 @@ func startHint(err error) string {
 		return "let this user execute the file, the interpreter that a script names after #!, and enter the working directory"
 	}
 	return ""
-}
-
-// A maskedError has a text without secrets. It is still what it was for
-// errors.Is; errors.As does not look into it, where the secrets are.
-type maskedError struct {
-	text string
-	err  error
-}
-
-func (e *maskedError) Error() string        { return e.text }
-func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
-
-// wrap hides the secrets in what a server says in an error. Other texts are
-// ours, and without any, while a secret may be a word of ours: an error without
-// the server's words is returned as it is, and so is one without secrets.
-func (m masker) wrap(err error) error {
-	if !errors.As(err, new(*jsonrpc.Error)) {
-		return err
-	}
-	text := err.Error()
-	if safe := m.hide(text); safe != text {
-		return &maskedError{text: safe, err: err}
-	}
-	return err
 }
 
 // traceLine finds the lines of stderr that tell of places in a program and not

@@ -2,13 +2,13 @@ package mcphost
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"image"
 	_ "image/gif" // to be decoded
 	"image/jpeg"
 	"image/png"
-	"net/http"
 
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // to be decoded
@@ -22,9 +22,16 @@ const (
 	// scaledSide is the longest side of an image that was scaled down: more is
 	// scaled down on the other side anyway.
 	scaledSide = 1568
-	// maxPixels bounds the memory that decoding may take.
+	// maxPixels is how many pixels an image may have.
 	maxPixels = 40 << 20
+	// decodeMemory bounds the memory, in bytes of pixels, that all decoding in
+	// this process takes at one time.
+	decodeMemory = 256 << 20
 )
+
+// decoding hands out decodeMemory. It is the process's, not a host's: what many
+// hosts decode at the same time comes out of one memory.
+var decoding = newBudget(decodeMemory)
 
 // readable are the image types that models read.
 var readable = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
@@ -37,47 +44,51 @@ type fittedImage struct {
 }
 
 // fitImage checks an image and scales it down if it is too large. Its type is
-// what its bytes say, not what the server does.
-func fitImage(data []byte, limit int) (fittedImage, error) {
-	kind := http.DetectContentType(data)
-	if !readable[kind] {
-		return fittedImage{}, errors.New("its data is not PNG, JPEG, GIF or WebP")
-	}
-	cfg, _, err := image.DecodeConfig(bytes.NewReader(data))
+// what its bytes say, not what the server does. One that fits is not decoded:
+// [checkImage] sees whether it is whole. ctx ends the wait for memory to decode in.
+func fitImage(ctx context.Context, data []byte, limit int) (fittedImage, error) {
+	info, err := checkImage(data)
 	if err != nil {
-		return fittedImage{}, errors.New("its data is broken")
+		return fittedImage{}, err
 	}
+	data = info.data
 	switch {
-	case cfg.Width <= 0 || cfg.Height <= 0:
+	case info.width <= 0 || info.height <= 0:
 		return fittedImage{}, errors.New("it has no pixels")
-	case cfg.Width > maxPixels/cfg.Height:
-		return fittedImage{}, fmt.Errorf("%d by %d pixels are too many", cfg.Width, cfg.Height)
+	case info.width > maxPixels/info.height:
+		return fittedImage{}, fmt.Errorf("%d by %d pixels are too many", info.width, info.height)
+	case base64Len(data) <= limit && info.width <= maxImageSide && info.height <= maxImageSide:
+		return fittedImage{mimeType: info.mimeType, data: data}, nil
+	case info.memory() > decodeMemory:
+		return fittedImage{}, fmt.Errorf("decoding %d by %d pixels in this form takes too much memory", info.width, info.height)
 	}
-	fits := base64Len(data) <= limit && cfg.Width <= maxImageSide && cfg.Height <= maxImageSide
-	// Decoded even if it fits: one that ends too early would cost the whole
-	// request, and every later one that has it in its history.
-	src, _, err := image.Decode(bytes.NewReader(data))
+	if err := decoding.acquire(ctx, info.memory()); err != nil {
+		return fittedImage{}, fmt.Errorf("it was not decoded: %w", err)
+	}
+	defer decoding.release(info.memory())
+	return scaleDown(ctx, info, limit)
+}
+
+// scaleDown decodes an image and encodes it smaller until it fits.
+func scaleDown(ctx context.Context, info imageInfo, limit int) (fittedImage, error) {
+	src, _, err := image.Decode(bytes.NewReader(info.data))
 	switch {
-	case err == nil && fits, fits && unsupported(err):
-		return fittedImage{mimeType: kind, data: data}, nil
 	case unsupported(err):
 		return fittedImage{}, fmt.Errorf("it cannot be scaled down: %w", err)
-	case err != nil && kind == "image/webp" && bytes.Contains(data[:min(len(data), 128)], []byte("ANIM")):
-		return fittedImage{}, errors.New("it is an animation")
 	case err != nil:
-		return fittedImage{}, errors.New("its data is broken")
+		return fittedImage{}, errBrokenImage
 	}
-	for side := scaledSide; side >= 64; side /= 2 {
+	for side := scaledSide; side >= 64 && ctx.Err() == nil; side /= 2 {
 		small, kind, err := scaled(src, side)
 		if err != nil {
 			return fittedImage{}, err
 		}
 		if base64Len(small) <= limit {
-			note := fmt.Sprintf("Image scaled down from %d by %d pixels, %d bytes", cfg.Width, cfg.Height, len(data))
+			note := fmt.Sprintf("Image scaled down from %d by %d pixels, %d bytes", info.width, info.height, len(info.data))
 			return fittedImage{mimeType: kind, data: small, note: note}, nil
 		}
 	}
-	return fittedImage{}, fmt.Errorf("%d bytes are too many", len(data))
+	return fittedImage{}, fmt.Errorf("%d bytes are too many", len(info.data))
 }
 
 // unsupported reports an image that is fine as far as can be told, in a form

@@ -26,7 +26,8 @@ const (
 )
 
 // MaxDeclaredChars is the largest limit that a tool can declare for its results,
-// in characters: a request to the model has an end, whatever a server says.
+// in characters, and the limit of the texts of a result with images: a request to
+// the model has an end, whatever a server says.
 const MaxDeclaredChars = 500_000
 
 // OutputLimits are the limits of results. Zero fields mean the defaults.
@@ -69,7 +70,7 @@ const (
 	outputKeep     outputVerdict = iota
 	outputStore                  // too heavy: stored, and the model is told how to read it
 	outputPreview                // too long: stored, and the model sees its beginning
-	outputTruncate               // too heavy, with images: its text is cut and the images go
+	outputTruncate               // too long, with images: stored, and its text is cut
 	outputCut                    // an error: its middle is cut out
 )
 
@@ -81,21 +82,17 @@ func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) ou
 		return outputCut
 	case o.IsError:
 		return outputKeep
+	case images && chars > MaxDeclaredChars:
+		return outputTruncate
+	case images:
+		return outputKeep
 	case o.Declared > 0 && chars <= o.declared():
 		return outputKeep
-	case o.Declared > 0 && images:
-		return outputTruncate
 	case o.Declared > 0:
 		return outputPreview
-	}
-	limit := o.Limits.tokens()
-	if chars/charsPerToken > limit/2 && tokens() > limit {
-		if images {
-			return outputTruncate
-		}
+	case chars/charsPerToken > o.Limits.tokens()/2 && tokens() > o.Limits.tokens():
 		return outputStore
-	}
-	if chars > o.Limits.chars() && !images {
+	case chars > o.Limits.chars():
 		return outputPreview
 	}
 	return outputKeep
@@ -106,6 +103,8 @@ func (o *OutputOptions) declared() int { return min(o.Declared, MaxDeclaredChars
 // chars is how many characters are kept of a text that has to be cut.
 func (o *OutputOptions) chars(v outputVerdict) int {
 	switch {
+	case v == outputTruncate:
+		return MaxDeclaredChars
 	case o.Declared > 0:
 		return o.declared()
 	case v == outputPreview:
@@ -131,7 +130,9 @@ func (l OutputLimits) chars() int {
 // FitOutput brings a result, as [ModelContent] returns it, within the limits of
 // what a model should be sent. Nothing is lost as long as there is a Store: the
 // whole text is kept there, and the blocks that are returned say where and how
-// to read it. blocks is not modified.
+// to read it. A result with images is exempt, since images cannot be read from a
+// file of text: it stays as it is up to [MaxDeclaredChars] of text, and beyond
+// that only its text is cut. blocks is not modified.
 func FitOutput(ctx context.Context, blocks []ContentBlock, o *OutputOptions) []ContentBlock {
 	if o == nil {
 		o = &OutputOptions{}
@@ -198,7 +199,7 @@ func storedText(text string, chars int, isJSON bool, path, tool string) string {
 	}
 	b.WriteString(howToRead(lines, tool))
 	b.WriteString("Read all of it before you summarise it or draw conclusions from it; if you have read a part only, say so.\n")
-	fmt.Fprintf(&b, "\nPreview (first 2KB):\n%s\n...", clipBytes(text, previewBytes))
+	fmt.Fprintf(&b, "\nPreview (first 2KB):\n%s\n...", EscapeHostTags(clipBytes(text, previewBytes)))
 	return b.String()
 }
 
@@ -219,7 +220,7 @@ func previewText(text string, isJSON bool, path, tool string) string {
 	if isJSON {
 		fmt.Fprintf(&b, "Format: JSON: %s\n\n", shapeOf(text))
 	}
-	fmt.Fprintf(&b, "Preview (first 2KB):\n%s\n...\n", clipBytes(text, previewBytes))
+	fmt.Fprintf(&b, "Preview (first 2KB):\n%s\n...\n", EscapeHostTags(clipBytes(text, previewBytes)))
 	if tool != "" {
 		b.WriteString(howToRead(strings.Count(text, "\n")+1, tool))
 	}
@@ -263,25 +264,19 @@ func lastRunes(s string, n int) string {
 	return s[i:]
 }
 
-// truncate cuts the text of a result with images and leaves the images out.
+// truncate cuts the text of a result with images.
 func truncate(blocks []ContentBlock, room int, o *OutputOptions, path string, storeErr error) []ContentBlock {
 	var out []ContentBlock
 	for _, b := range blocks {
-		if b.Type != "text" {
-			out = append(out, ContentBlock{Type: "text", Text: "[Image left out: it did not fit in the tool output limit]"})
-			continue
+		if b.Type == "text" {
+			b.Text = firstRunes(b.Text, room)
+			room -= utf8.RuneCountInString(b.Text)
 		}
-		if room == 0 {
-			continue
+		if b.Type != "text" || b.Text != "" {
+			out = append(out, b)
 		}
-		kept := firstRunes(b.Text, room)
-		room -= utf8.RuneCountInString(kept)
-		out = append(out, ContentBlock{Type: "text", Text: kept})
 	}
-	note := fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d token limit]", o.Limits.tokens())
-	if o.Declared > 0 {
-		note = fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d character limit]", o.declared())
-	}
+	note := fmt.Sprintf("[OUTPUT TRUNCATED - exceeded %d character limit]", MaxDeclaredChars)
 	if storeErr == nil {
 		note += fmt.Sprintf("\nThe whole text has been saved to %s. %s", path, strings.TrimSuffix(howToRead(3, o.ReadTool), "\n"))
 	}

@@ -1,31 +1,33 @@
 package mcphost
 
 import (
-	"cmp"
+	"errors"
 	"maps"
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // hidden stands where a secret was.
 const hidden = "***"
 
 // A masker hides the secrets of one server in texts that people and models
-// read: status, errors, logs.
-type masker struct {
-	secrets []string // of the configuration; longest first, no two alike
-	live    *liveSecrets
-}
+// read: status, errors, logs. Copies of a masker share what they learn.
+type masker struct{ live *liveSecrets }
 
-// liveSecrets are those that come up in use: computed headers, tokens, session
-// ids. Connections come and go, so the oldest are forgotten in time.
+// liveSecrets are the secrets of a server: those of its configuration, and those
+// that come up in use: computed headers, tokens, session ids. Connections come
+// and go, so the oldest of the latter are forgotten in time.
 type liveSecrets struct {
-	mu  sync.Mutex
-	all []string // the latest last
+	configured []string
+
+	mu     sync.Mutex
+	all    []string // that came up in use, the latest last
+	finder *finder  // of all secrets; nil when there are new ones
 }
 
 // maxLive bounds the secrets that are remembered of connections.
@@ -62,62 +64,82 @@ func newMasker(c ServerConfig) masker {
 // by the names that values go by, and by how they look.
 func MaskSecrets(c ServerConfig, text string) string { return newMasker(c).hide(text) }
 
-// with adds secrets.
+// with returns a masker that has more secrets of the configuration.
 func (m masker) with(secrets []string) masker {
-	return masker{longestFirst(slices.Concat(m.secrets, forms(secrets))), m.live}
+	return masker{&liveSecrets{configured: slices.Concat(m.live.configured, secrets)}}
 }
 
 // learn adds secrets for all who have this masker or a copy of it.
 func (m masker) learn(secrets []string) {
 	m.live.mu.Lock()
 	defer m.live.mu.Unlock()
-	for _, s := range forms(secrets) {
+	for _, s := range secrets {
 		if i := slices.Index(m.live.all, s); i >= 0 {
 			m.live.all = slices.Delete(m.live.all, i, i+1)
+		} else {
+			m.live.finder = nil
 		}
 		m.live.all = append(m.live.all, s)
 	}
 	m.live.all = m.live.all[max(0, len(m.live.all)-maxLive):]
 }
 
-// forms are the forms in which secrets turn up in texts.
-func forms(secrets []string) []string {
-	var all []string
-	for _, s := range secrets {
-		if s = strings.TrimSpace(s); len(s) >= 3 {
-			all = append(all, s)
-			if q := strings.Trim(strconv.Quote(s), `"`); q != s {
-				all = append(all, q)
-			}
-			if e := url.QueryEscape(s); e != s {
-				all = append(all, e)
-			}
-		}
-	}
-	return all
-}
-
-// longestFirst sorts secrets so that one that holds another is found whole.
-func longestFirst(all []string) []string {
-	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
-	return slices.Compact(all)
-}
-
-// hide replaces each secret in s.
+// hide replaces each secret in s, whole or in large parts, as it is or encoded.
 func (m masker) hide(s string) string {
-	secrets := m.secrets
 	m.live.mu.Lock()
-	if len(m.live.all) > 0 {
-		secrets = longestFirst(slices.Concat(secrets, m.live.all))
+	if m.live.finder == nil {
+		m.live.finder = newFinder(slices.Concat(m.live.configured, m.live.all))
 	}
+	f := m.live.finder
 	m.live.mu.Unlock()
-	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, hidden)
-	}
-	return s
+	return f.hide(s)
 }
+
+// errorDataHead is how much is shown of the data of a server's error, in bytes.
+const errorDataHead = 1 << 10
+
+// wrap hides the secrets in what a server says in an error, and adds the
+// beginning of the error's data to its text. Other texts are ours, and without
+// any, while a secret may be a word of ours: an error without the server's words
+// is returned as it is, and so is one without secrets or data.
+func (m masker) wrap(err error) error {
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) || errors.As(err, new(*maskedError)) || errors.As(err, new(*dataError)) {
+		return err
+	}
+	text := err.Error()
+	safe := m.hide(text)
+	data := ""
+	if len(rpc.Data) > 0 && !isNull(rpc.Data) {
+		data = "; data: " + m.head([]byte(textOf(rpc.Data)), errorDataHead)
+	}
+	switch {
+	case safe != text:
+		return &maskedError{text: safe + data, err: err}
+	case data != "":
+		return &dataError{err, data}
+	}
+	return err
+}
+
+// A maskedError has a text without secrets. It is still what it was for
+// errors.Is; errors.As does not look into it, where the secrets are.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string        { return e.text }
+func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// A dataError is the error of a server with the beginning of its data.
+type dataError struct {
+	error
+	data string
+}
+
+func (e *dataError) Error() string { return e.error.Error() + e.data }
+func (e *dataError) Unwrap() error { return e.error }
 
 // headSlack is how much of a text beyond its head is looked at, so that no part
 // of a secret stands at the head's end.

@@ -422,7 +422,7 @@ func (o *owner) relisted(l listing) {
 	}
 	err := l.err
 	if err == nil {
-		err = l.list.problem
+		err = o.dialer.mask.wrap(l.list.problem)
 	}
 	now := time.Now()
 	o.mu.Lock()

@@ -83,6 +83,10 @@ func one[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context)
 	if err != nil {
 		return nil, err
 	}
+	return decoded[T](raw)
+}
+
+func decoded[T any](raw json.RawMessage) (*T, error) {
 	v := new(T)
 	if err := decodeGuarded(raw, v); err != nil {
 		return nil, fmt.Errorf("the result cannot be read: %w", err)
@@ -90,40 +94,42 @@ func one[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context)
 	return v, nil
 }
 
-func (l *remoteLink) readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
-	params := &mcp.ReadResourceParams{URI: uri}
+// answered makes a request until its result asks for no more input.
+func answered[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context, answers mcp.InputResponseMap, state string) error) (*T, error) {
+	var answers mcp.InputResponseMap
+	state := ""
 	for range maxRounds {
-		res, err := one[mcp.ReadResourceResult](ctx, l, func(ctx context.Context) error {
-			_, err := l.inner.ReadResource(ctx, params)
-			return err
-		})
-		if err != nil || len(res.InputRequests) == 0 {
-			return res, err
-		}
-		params = &mcp.ReadResourceParams{URI: uri, RequestState: res.RequestState}
-		if params.InputResponses, err = l.answer(ctx, res.InputRequests); err != nil {
+		raw, err := l.raw(ctx, new(callScope), func(ctx context.Context) error { return do(ctx, answers, state) })
+		if err != nil {
 			return nil, err
 		}
+		requests, next, err := inputOf(raw)
+		if err != nil {
+			return nil, err
+		}
+		if len(requests) == 0 && next == "" {
+			return decoded[T](raw)
+		}
+		if answers, err = l.answer(ctx, requests); err != nil {
+			return nil, err
+		}
+		state = next
 	}
 	return nil, errRounds
 }
 
+func (l *remoteLink) readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	return answered[mcp.ReadResourceResult](ctx, l, func(ctx context.Context, answers mcp.InputResponseMap, state string) error {
+		_, err := l.inner.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri, InputResponses: answers, RequestState: state})
+		return err
+	})
+}
+
 func (l *remoteLink) getPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	params := &mcp.GetPromptParams{Name: name, Arguments: args}
-	for range maxRounds {
-		res, err := one[mcp.GetPromptResult](ctx, l, func(ctx context.Context) error {
-			_, err := l.inner.GetPrompt(ctx, params)
-			return err
-		})
-		if err != nil || len(res.InputRequests) == 0 {
-			return res, err
-		}
-		params = &mcp.GetPromptParams{Name: name, Arguments: args, RequestState: res.RequestState}
-		if params.InputResponses, err = l.answer(ctx, res.InputRequests); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errRounds
+	return answered[mcp.GetPromptResult](ctx, l, func(ctx context.Context, answers mcp.InputResponseMap, state string) error {
+		_, err := l.inner.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: args, InputResponses: answers, RequestState: state})
+		return err
+	})
 }
 
 func (l *remoteLink) complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {

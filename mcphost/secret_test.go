@@ -95,6 +95,24 @@ func TestWhatIsMasked(t *testing.T) {
 	}
 }
 
+// A word about a secret in a name says that the value is none, each of them.
+// fault F18
+func TestNamesAboutSecrets(t *testing.T) {
+	for _, word := range aboutWords {
+		for _, name := range []string{"API_KEY_" + word, word + "-token", "secret." + word} {
+			if namesSecret(name) != saysNothing {
+				t.Errorf("%s names a secret", name)
+			}
+		}
+	}
+	if got := secretsOf("AUTH_TOKEN_MODE", "rotating"); len(got) != 0 {
+		t.Errorf("a mode is a secret: %q", got)
+	}
+	if namesSecret("API_KEY_MODEL") != saysSecret {
+		t.Error("a longer word counts as the shorter one")
+	}
+}
+
 // The arguments of a program, and what it inherits.
 func TestSecretsOfPrograms(t *testing.T) {
 	t.Setenv("TENON_TEST_API_KEY", "inherited-one")

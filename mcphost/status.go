@@ -166,6 +166,13 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	return s
 }
 
+// maskRejected hides the secrets that a server repeats in what it lists.
+func (c *conn) maskRejected(rejected []RejectedTool) {
+	for i, r := range rejected {
+		rejected[i].Name, rejected[i].Reason = c.dialer.mask.hide(r.Name), c.dialer.mask.hide(r.Reason)
+	}
+}
+
 // diagnose adds what the process and the wire say, of now or of the last
 // connection.
 func (c *conn) diagnose(s *ServerStatus, rec *record) {

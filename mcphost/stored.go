@@ -1,9 +1,9 @@
 package mcphost
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,10 +13,6 @@ const (
 	storedLineChars = 2_000  // characters shown of one line
 	storedChars     = 20_000 // characters of one answer
 	storedMatches   = 50     // matches shown when no limit is given
-	matchContext    = 200    // characters around a match in a long line
-
-	// maxLineMatches bounds the matches that are looked for in one line.
-	maxLineMatches = 100_000
 )
 
 // A StoredQuery says which part of a stored result to read.
@@ -36,7 +32,16 @@ type StoredQuery struct {
 
 // ReadStored returns a part of a stored result, with line numbers, and says
 // what is left. The error is the caller's fault and made to be read by a model.
+// See [ReadStoredContext] for a search that can be stopped.
 func ReadStored(text string, q StoredQuery) (string, error) {
+	return ReadStoredContext(context.TODO(), text, q)
+}
+
+// ReadStoredContext is ReadStored with a context that ends a search; its error is
+// ctx's then. A search is bounded without it, too: a pattern may have 1,000 bytes
+// and, with its repetitions written out, 1,000 steps, and looking at characters
+// times steps ends at 2^28 with what was found so far.
+func ReadStoredContext(ctx context.Context, text string, q StoredQuery) (string, error) {
 	if q.Offset < 0 || q.Limit < 0 || q.Column < 0 {
 		return "", errors.New("offset, limit and column must not be negative")
 	}
@@ -46,7 +51,8 @@ func ReadStored(text string, q StoredQuery) (string, error) {
 		return "", fmt.Errorf("offset %d is beyond the end: there are %d lines", q.Offset, len(lines))
 	}
 	if q.Pattern != "" {
-		return searchStored(lines, q)
+		out, _, err := searchStored(ctx, lines, q)
+		return out, err
 	}
 	if q.Limit == 0 {
 		q.Limit = storedLines
@@ -82,88 +88,4 @@ func window(line string, from, n int) string {
 		s += fmt.Sprintf(" [%d more characters; go on with column %d]", left, from+n+1)
 	}
 	return s
-}
-
-// searchStored returns the lines that match, from the offset on. Of a long line
-// it returns each match with what is around it, from the column on.
-func searchStored(lines []string, q StoredQuery) (string, error) {
-	re, err := regexp.Compile(q.Pattern)
-	if err != nil {
-		return "", fmt.Errorf("pattern: %w", err)
-	}
-	if q.Limit == 0 {
-		q.Limit = storedMatches
-	}
-	s := search{re: re, left: q.Limit, room: storedChars}
-	for i := q.Offset - 1; i < len(lines); i++ {
-		from := 0
-		if i == q.Offset-1 {
-			from = len(firstRunes(lines[i], q.Column-1))
-		}
-		if !s.line(i+1, lines[i], from) {
-			return s.out.String(), nil
-		}
-	}
-	if s.out.Len() == 0 {
-		return fmt.Sprintf("no line from %d to %d matches\n", q.Offset, len(lines)), nil
-	}
-	return s.out.String(), nil
-}
-
-// A search gathers matches until there are enough.
-type search struct {
-	re         *regexp.Regexp
-	left, room int // matches and characters
-	out        strings.Builder
-}
-
-// line looks for matches in a line from a byte on. It reports false when there
-// are more matches than are wanted.
-func (s *search) line(number int, line string, from int) bool {
-	short := utf8.RuneCountInString(line) <= storedLineChars
-	all := s.re.FindAllStringIndex(line, maxLineMatches) // over the whole line: ^ and \b look at what is before
-	column, counted := 1, 0                              // the column of the byte counted
-	for _, at := range all {
-		if at[0] < from {
-			continue
-		}
-		column, counted = column+utf8.RuneCountInString(line[counted:at[0]]), at[0]
-		if s.left == 0 || s.room <= 0 {
-			fmt.Fprintf(&s.out, "[more matches; go on with offset %d", number)
-			if !short {
-				fmt.Fprintf(&s.out, " and column %d", column)
-			}
-			s.out.WriteString("]\n")
-			return false
-		}
-		s.left--
-		if short {
-			s.add(number, line)
-			return true
-		}
-		shown, end := around(line, at, column)
-		s.add(number, shown)
-		from = max(end, at[1]) // what was shown need not be shown again
-	}
-	if len(all) == maxLineMatches {
-		fmt.Fprintf(&s.out, "[line %d has more matches than can be counted; give a narrower pattern]\n", number)
-	}
-	return true
-}
-
-func (s *search) add(number int, shown string) {
-	s.room -= utf8.RuneCountInString(shown)
-	fmt.Fprintf(&s.out, "%d: %s\n", number, shown)
-}
-
-// around returns the surroundings of a match in a long line with the column at
-// which they begin, and where in the line they end.
-func around(line string, at []int, column int) (shown string, end int) {
-	head := lastRunes(line[:at[0]], matchContext)
-	match := firstRunes(line[at[0]:at[1]], storedLineChars)
-	tail := ""
-	if end = at[0] + len(match); end == at[1] {
-		tail = firstRunes(line[end:], matchContext)
-	}
-	return fmt.Sprintf("[column %d] %s%s%s", column-utf8.RuneCountInString(head), head, match, tail), end + len(tail)
 }

@@ -1,6 +1,7 @@
 package mcphost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type ResultStore struct {
 	dir    string
 	root   *os.Root // nil until the first file
 	used   int64
+	mine   map[string]bool // names of the files that may be read
 	closed bool
 }
 
@@ -41,7 +43,7 @@ func NewResultStore(dir string, limit int64) *ResultStore {
 	if limit <= 0 {
 		limit = DefaultStoreBytes
 	}
-	return &ResultStore{dir: dir, own: dir == "", limit: limit}
+	return &ResultStore{dir: dir, own: dir == "", limit: limit, mine: map[string]bool{}}
 }
 
 // errStoreClosed reports a store that is closed.
@@ -58,8 +60,11 @@ func (s *ResultStore) open() error {
 	dir, err := s.dir, error(nil)
 	if s.own {
 		dir, err = os.MkdirTemp("", "tenon-results-")
-	} else if err = os.MkdirAll(dir, 0o700); err == nil {
-		dir, err = filepath.Abs(dir)
+	} else {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		dir, err = filepath.Abs(dir) // and clean: TMPDIR may end in slashes
 	}
 	if err != nil {
 		return err
@@ -105,18 +110,57 @@ func (s *ResultStore) keep(name, ext string, data []byte) (path string, err erro
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	s.used += int64(len(data))
+	s.mine[filepath.Base(f.Name())] = true
 	return f.Name(), nil
 }
 
+// Adopt lets files of the store's folder be read that another store wrote there,
+// such as that of the run whose conversation goes on. It returns the error of the
+// first path that is none. A store reads the files that it wrote and those that it
+// adopted, and no others: stores of other users may share the folder.
+func (s *ResultStore) Adopt(paths ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		name, err := s.name(path)
+		if err != nil {
+			return err
+		}
+		if info, err := s.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+			return fmt.Errorf("there is no stored result %s", clip(path, 300))
+		}
+		s.mine[name] = true
+	}
+	return nil
+}
+
+// name is the name in the store's folder that a path leads to.
+func (s *ResultStore) name(path string) (string, error) {
+	dir, name := filepath.Split(path)
+	if s.root == nil || dir != "" && filepath.Clean(dir) != s.dir || name == "" {
+		return "", fmt.Errorf("%s is no stored result", clip(path, 300))
+	}
+	return name, nil
+}
+
 // Read returns a part of a stored text: see [ReadStored]. path is what
-// StoreText or Save returned, or the name of the file alone; nothing outside of
-// the store's folder can be read. The error is made to be read by a model.
+// StoreText or Save returned, or the name of the file alone; nothing but what
+// this store wrote or adopted can be read. The error is made to be read by a model.
 func (s *ResultStore) Read(path string, q StoredQuery) (string, error) {
+	return s.ReadContext(context.TODO(), path, q)
+}
+
+// ReadContext is Read with a context that ends a search: see [ReadStoredContext].
+func (s *ResultStore) ReadContext(ctx context.Context, path string, q StoredQuery) (string, error) {
 	text, err := s.text(path)
 	if err != nil {
 		return "", err
 	}
-	return ReadStored(text, q)
+	text, err = ReadStoredContext(ctx, text, q)
+	return EscapeHostTags(text), err
 }
 
 func (s *ResultStore) text(path string) (string, error) {
@@ -125,9 +169,12 @@ func (s *ResultStore) text(path string) (string, error) {
 	if s.closed {
 		return "", errStoreClosed
 	}
-	dir, name := filepath.Split(path)
-	if s.root == nil || dir != "" && filepath.Clean(dir) != s.dir {
-		return "", fmt.Errorf("%s is no stored result", clip(path, 300))
+	name, err := s.name(path)
+	if err != nil {
+		return "", err
+	}
+	if !s.mine[name] {
+		return "", fmt.Errorf("there is no stored result %s", clip(path, 300))
 	}
 	f, err := s.root.Open(name) // never outside of the folder, whatever links there are
 	if err != nil {

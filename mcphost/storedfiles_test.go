@@ -125,3 +125,62 @@ func TestResultStore(t *testing.T) {
 		t.Errorf("a file in the caller's folder is gone: %v", err)
 	}
 }
+
+// The system's folder for temporary files may be spelt with slashes at its end.
+// fault B13
+func TestTemporaryFolderWithSlashes(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"//")
+	s := NewResultStore("", 0)
+	defer s.Close()
+	path, err := s.StoreText("s", "t", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spelt := range []string{path, filepath.Base(path), filepath.Dir(path) + "//" + filepath.Base(path)} {
+		if got, err := s.Read(spelt, StoredQuery{}); err != nil || got != "1: text\n" {
+			t.Errorf("%s: %q, %v", spelt, got, err)
+		}
+	}
+}
+
+// Stores that share a folder read their own files only, and those of an earlier run that they are told of.
+// fault H11
+func TestStoresInOneFolder(t *testing.T) {
+	dir := t.TempDir()
+	mine, other := NewResultStore(dir, 0), NewResultStore(dir, 0)
+	defer mine.Close()
+	defer other.Close()
+	theirs, err := other.StoreText("s", "t", "theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own, err := mine.StoreText("s", "t", "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := mine.Read(own, StoredQuery{}); err != nil || got != "1: mine\n" {
+		t.Errorf("its own: %q, %v", got, err)
+	}
+	for _, path := range []string{theirs, filepath.Base(theirs), filepath.Join(dir, "notes.txt")} {
+		if got, err := mine.Read(path, StoredQuery{}); err == nil || err.Error() != "there is no stored result "+path {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if err := os.Symlink(theirs, filepath.Join(dir, "link.txt")); err != nil && runtime.GOOS != "windows" {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "none.txt"), filepath.Join(dir, "..", "x"), filepath.Join(dir, "link.txt"), dir} {
+		if err := mine.Adopt(path); err == nil {
+			t.Errorf("%s is adopted", path)
+		}
+	}
+	if err := mine.Adopt(theirs); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := mine.Read(theirs, StoredQuery{}); err != nil || got != "1: theirs\n" {
+		t.Errorf("of the run before: %q, %v", got, err)
+	}
+}

@@ -17,7 +17,9 @@ type Tool struct {
 	// Server is the server's name in the configuration, Name the tool's own.
 	Server, Name       string
 	Title, Description string
-	// InputSchema is as the server sent it. OutputSchema is nil without one.
+	// InputSchema is as the server sent it first: while later lists say the same
+	// with the members in another order or numbers written in another way, its
+	// bytes stay. OutputSchema is nil without one.
 	InputSchema, OutputSchema json.RawMessage
 	Annotations               *mcp.ToolAnnotations
 	Icons                     []mcp.Icon
@@ -34,6 +36,22 @@ type Tool struct {
 	SearchHint string
 
 	headerParams []mcpserver.HeaderParam // arguments that go into HTTP headers, too
+}
+
+// keepSchemas gives tools the bytes of the schemas that they had, where those
+// mean the same: what a model is sent stays the same then.
+func keepSchemas(had map[string]*Tool, tools []Tool) {
+	keep := func(had json.RawMessage, now *json.RawMessage) {
+		if had != nil && *now != nil && comparer(had)(*now) {
+			*now = had
+		}
+	}
+	for i := range tools {
+		if old := had[tools[i].Name]; old != nil {
+			keep(old.InputSchema, &tools[i].InputSchema)
+			keep(old.OutputSchema, &tools[i].OutputSchema)
+		}
+	}
 }
 
 // CallOptions are options of one call. Nil means the defaults.

@@ -241,7 +241,7 @@ func callError(c *call, err error) string {
 
 // convert makes a tool's result readable for the model and keeps it for the program.
 func (t *turn) convert(c *call, res *mcpserver.Result) answer {
-	blocks := mcphost.ModelContent(c.tool.Server, c.tool.Name, res, &mcphost.ContentOptions{Save: t.s.store.Save})
+	blocks := mcphost.ModelContent(c.tool.Server, c.tool.Name, res, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
 	content := modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
 	if res.IsError && t.s.finder.unread(c.tool) {
 		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})

@@ -199,7 +199,7 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 		if m == nil {
 			continue
 		}
-		blocks := mcphost.ModelContent(c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &mcphost.ContentOptions{Save: t.s.store.Save})
+		blocks := mcphost.ModelContent(c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
 		for _, b := range modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
 			parts = append(parts, part{raw: encodeBlock(b)})
 		}

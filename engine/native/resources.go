@@ -198,7 +198,7 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 	if len(wrapped.Content) == 0 {
 		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", clip(in.URI, 300), srv.name))
 	}
-	blocks := mcphost.ModelContent(srv.name, "resource", wrapped, &mcphost.ContentOptions{Save: t.s.store.Save})
+	blocks := mcphost.ModelContent(srv.name, "resource", wrapped, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
 	return t.fitAnswer(c, srv.name, "resource", blocks)
 }
 

@@ -38,7 +38,7 @@ func (t *turn) readStored(c *call, args json.RawMessage) answer {
 	if in.Path == "" {
 		return errorAnswer(c, "path is missing: give the path that the result was saved to")
 	}
-	text, err := t.s.store.Read(in.Path, in.StoredQuery)
+	text, err := t.s.store.ReadContext(t.ctx, in.Path, in.StoredQuery)
 	if err != nil {
 		return errorAnswer(c, err.Error())
 	}
