@@ -74,7 +74,7 @@ type ContentOptions struct {
 //	nothing at all       a note that the tool ended without output
 func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) []ContentBlock {
 	c := converter{
-		ctx: context.TODO(), server: server, tool: toolname.Full(server, tool), isError: r.IsError,
+		ctx: noContext{}, server: server, tool: toolname.Full(server, tool), isError: r.IsError,
 		limit: DefaultMaxImageBytes, room: maxImagesBytes,
 	}
 	if o != nil {

@@ -34,7 +34,7 @@ type StoredQuery struct {
 // what is left. The error is the caller's fault and made to be read by a model.
 // See [ReadStoredContext] for a search that can be stopped.
 func ReadStored(text string, q StoredQuery) (string, error) {
-	return ReadStoredContext(context.TODO(), text, q)
+	return ReadStoredContext(noContext{}, text, q)
 }
 
 // ReadStoredContext is ReadStored with a context that ends a search; its error is

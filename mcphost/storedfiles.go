@@ -150,7 +150,7 @@ func (s *ResultStore) name(path string) (string, error) {
 // StoreText or Save returned, or the name of the file alone; nothing but what
 // this store wrote or adopted can be read. The error is made to be read by a model.
 func (s *ResultStore) Read(path string, q StoredQuery) (string, error) {
-	return s.ReadContext(context.TODO(), path, q)
+	return s.ReadContext(noContext{}, path, q)
 }
 
 // ReadContext is Read with a context that ends a search: see [ReadStoredContext].
