@@ -308,6 +308,7 @@ var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 // joinPath appends a name to a JSON path.
 func joinPath(path, name string) string {
+	name = shorten(name) // it is repeated in the path of all that is below
 	switch {
 	case !plainKey.MatchString(name):
 		return path + "[" + strconv.Quote(name) + "]"

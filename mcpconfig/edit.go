@@ -85,11 +85,14 @@ func SetServer(doc []byte, at Place, name string, entry json.RawMessage) ([]byte
 	return body, nil
 }
 
+// maxDoubled is how often an entry that is taken out may stand in a document.
+const maxDoubled = 100
+
 // RemoveServer takes an entry out of a document, and reports whether there was one. Every other
-// byte stays as it is, but for the comma and the line that the entry took.
+// byte stays as it is, but for the comma and the line that the entry took. An entry that stands more than 100 times is an error.
 func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed bool, err error) {
 	edited = doc
-	for { // a key may stand more than once
+	for range maxDoubled { // a key may stand more than once
 		body, bom := bytes.CutPrefix(edited, utf8BOM)
 		d, err := parseDocument(body, "")
 		if err != nil {
@@ -117,6 +120,10 @@ func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed boo
 		}
 		edited, removed = body, true
 	}
+	if _, more, _ := GetServer(edited, at, name); more {
+		return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: server %q stands more than %d times; edit it by hand", shorten(name), maxDoubled)
+	}
+	return edited, removed, nil
 }
 
 func isObject(raw json.RawMessage) bool {

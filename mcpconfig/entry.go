@@ -387,8 +387,11 @@ func isToken(s string) bool {
 
 // shorten keeps a word that is quoted in a message short.
 func shorten(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+	n := 0
+	for i := range s {
+		if n++; n > 40 {
+			return s[:i] + "…"
+		}
 	}
 	return s
 }

@@ -8,6 +8,8 @@ import (
 const (
 	// maxExpanded bounds what one string expands to, in bytes.
 	maxExpanded = 1 << 20
+	// maxExpandedAll bounds what all strings of a document with references expand to, in bytes.
+	maxExpandedAll = 16 << 20
 	// maxNested bounds how deep defaults may hold references.
 	maxNested = 16
 )
@@ -22,7 +24,7 @@ type expandError struct {
 
 func (e *expandError) Error() string { return e.message }
 
-// expand replaces each ${NAME} by the variable's value and each ${NAME:-default} by the value, or the default if the
+// expand returns what it has written also with an error. It replaces each ${NAME} by the variable's value and each ${NAME:-default} by the value, or the default if the
 // variable is not set; one that is set and empty counts as set. The default ends at the matching
 // brace, may hold references itself, and is looked at only when it is needed. What a variable holds is not expanded again. $NAME, $5,
 // $$ and ${} stay as they are; \${NAME} and $${NAME} expand after their first character. For

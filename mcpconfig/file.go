@@ -2,6 +2,8 @@ package mcpconfig
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,28 +17,28 @@ import (
 // updateTries is how often an update is begun anew because the file changed meanwhile.
 const updateTries = 10
 
-// lockWait is how long an update waits for those that others make in the same directory, lockRetry how often it looks.
+// lockWait is how long an update waits for others of the same file, lockRetry how often it looks.
 const (
 	lockWait  = 10 * time.Second
 	lockRetry = 5 * time.Millisecond
 )
 
 // ErrBusy reports that a file changed each time it was about to be written, or that another update did not end.
-var ErrBusy = errors.New("mcpconfig: the file keeps changing")
+var ErrBusy = errors.New("the file keeps changing")
 
 // UpdateFile edits a file: it reads it, passes the text to edit (nil when there is no file) and puts what edit returns
 // in its place, at once and whole: whoever reads it meanwhile sees the old text or the new. A file that another program changes between
-// reading and writing is edited anew, and of several updates by this package, in any number of processes, one is made at a time, where
-// the system can lock a directory. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
+// reading and writing is edited anew, and of several updates by one user, in any number of processes, one is made at a time, by
+// a lock in the user's cache folder. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
 // stays one, and its target is written. When edit returns an error, or the text unchanged, nothing is written.
 func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
 	target, err := linkTarget(path)
 	if err != nil {
 		return fmt.Errorf("mcpconfig: %w", err)
 	}
-	unlock, err := lockDir(filepath.Dir(target))
+	unlock, err := lockPath(target)
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, path)
+		return fmt.Errorf("mcpconfig: writing %s: %w", path, err)
 	}
 	defer unlock()
 	for range updateTries {
@@ -59,14 +61,19 @@ func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, er
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %s", ErrBusy, path)
+	return fmt.Errorf("mcpconfig: writing %s: %w", path, ErrBusy)
 }
 
-// lockDir keeps other updates in a directory out until unlock is called. The directory itself is locked, since a file
-// for that would stay behind in a project. Where that cannot be done there is no lock: the file is looked at before
-// it is replaced all the same.
-func lockDir(dir string) (unlock func(), err error) {
-	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+// lockPath keeps other updates of a file out until unlock is called. The lock is a file in the user's own cache folder
+// and not the folder of the file: anybody who can read that could hold it. Where there is no such folder there is no
+// lock: the file is looked at before it is replaced all the same.
+func lockPath(path string) (unlock func(), err error) {
+	none := func() {}
+	name, ok := lockName(path)
+	if !ok {
+		return none, nil
+	}
+	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	deadline := time.NewTimer(lockWait)
 	defer deadline.Stop()
 	retry := time.NewTicker(lockRetry)
@@ -79,9 +86,29 @@ func lockDir(dir string) (unlock func(), err error) {
 		select {
 		case <-retry.C:
 		case <-deadline.C:
-			return nil, ErrBusy
+			return nil, fmt.Errorf("%w: another update of it holds the lock %s", ErrBusy, name)
 		}
 	}
+}
+
+// lockName is the lock of a file, in a folder that only the user can open.
+func lockName(path string) (name string, ok bool) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", false
+	}
+	dir := filepath.Join(cache, "tenon", "locks")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return "", false
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", false
+	}
+	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(parent, filepath.Base(path))
+	}
+	sum := sha256.Sum256([]byte(path))
+	return filepath.Join(dir, hex.EncodeToString(sum[:16])), true
 }
 
 // linkTarget follows symbolic links, also to a file that is not there yet.

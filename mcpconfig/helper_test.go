@@ -43,7 +43,19 @@ func TestMain(m *testing.M) {
 		h()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	cache, err := os.MkdirTemp("", "mcpconfig")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "LocalAppData"} { // for the locks
+		if err := os.Setenv(name, cache); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(cache)
+		os.Exit(code)
+	}))
 }
 
 // headers runs a helper as a host would.

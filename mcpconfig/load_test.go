@@ -19,15 +19,28 @@ func tree(t *testing.T, files map[string]string) string {
 		t.Fatal(err)
 	}
 	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "ROOT", filepath.ToSlash(root))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(root, name), strings.ReplaceAll(text, "ROOT", filepath.ToSlash(root)))
 	}
 	return root
+}
+
+// write writes a file, with the folders that lead to it.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// symlink makes a symbolic link.
+func symlink(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.Symlink(to, path); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
 }
 
 // trusted is a TrustFile that trusts every file.

@@ -12,6 +12,9 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
+// maxServers is how many servers of one file are used.
+const maxServers = 1000
+
 // serversKey is the key of the map of servers.
 const serversKey = "mcpServers"
 
@@ -115,16 +118,24 @@ func parseServers(doc *document, at node, o ParseOptions, strict bool) parsed {
 		return r
 	}
 	r.doubled(doubled, "")
+	if rest := len(entries) - maxServers; rest > 0 {
+		p := doc.at(entries[maxServers].key, LevelNote)
+		p.Path, p.Message = serversKey, fmt.Sprintf("has more than %d servers: the last %d are left out", maxServers, rest)
+		r.problems = append(r.problems, p)
+		entries = entries[:maxServers]
+	}
+	expanded := 0
 	for _, m := range entries {
-		r.add(m, o)
+		r.add(m, o, &expanded)
 	}
 	r.collisions(entries)
+	r.problems = fewest(r.problems, doc.file)
 	return r
 }
 
 // add reads one entry.
-func (r *parsed) add(m member, o ParseOptions) {
-	f := &faults{doc: r.doc, server: m.name}
+func (r *parsed) add(m member, o ParseOptions, expanded *int) {
+	f := &faults{doc: r.doc, server: m.name, expanded: expanded}
 	e := decodeEntry(f, m, o)
 	problems := f.problems()
 	r.problems = append(r.problems, problems...)

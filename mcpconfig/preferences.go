@@ -193,6 +193,7 @@ func (l *settingsLoader) read(scope Scope, name string, data []byte) {
 		return
 	}
 	l.doc = doc
+	before := len(l.problems)
 	if (scope == ScopeProject || scope == ScopeLocal) && !l.untrusted {
 		l.s.Trusted = append(l.s.Trusted, doc.top().raw())
 	}
@@ -202,6 +203,7 @@ func (l *settingsLoader) read(scope Scope, name string, data []byte) {
 	for _, m := range members {
 		l.member(m)
 	}
+	l.problems = append(l.problems[:before], fewest(l.problems[before:], name)...)
 }
 
 func (l *settingsLoader) note(n node, format string, args ...any) {

@@ -1,6 +1,7 @@
 package mcpconfig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,12 +86,35 @@ func (p Problem) text() string {
 	return s
 }
 
+const (
+	// maxProblems is how many problems of one file are reported, maxFaults how many faults of one entry. The rest is counted.
+	maxProblems = 100
+	maxFaults   = 10
+)
+
+// fewest bounds the problems of a file. What costs something goes first.
+func fewest(all []Problem, file string) []Problem {
+	if len(all) <= maxProblems {
+		return all
+	}
+	rest := len(all) - maxProblems
+	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(a.Level.rank(), b.Level.rank()) })
+	return append(all[:maxProblems:maxProblems], Problem{Level: LevelNote, File: file, Message: fmt.Sprintf("has %d more problems, which are not listed", rest)})
+}
+
+// rank orders levels by what they cost.
+func (l Level) rank() int {
+	return slices.Index([]Level{LevelFile, LevelEntry, LevelUntrusted, LevelNote}, l)
+}
+
 // faults collects what is wrong with one entry.
 type faults struct {
 	doc    *document
 	server string
 	bad    []Problem
 	notes  []Problem
+	// expanded counts the bytes that references of the document came to.
+	expanded *int
 }
 
 // at makes a problem of a place in the document.
@@ -134,8 +158,11 @@ func (f *faults) problems() []Problem {
 		f.bad[0], f.bad[i] = f.bad[i], f.bad[0] // what trust does not mend goes first
 	}
 	one := f.bad[0]
-	for _, p := range f.bad[1:] {
+	for _, p := range f.bad[1:min(len(f.bad), maxFaults)] {
 		one.Also = append(one.Also, p.Path+": "+p.text())
+	}
+	if rest := len(f.bad) - maxFaults; rest > 0 {
+		one.Also = append(one.Also, fmt.Sprintf("%d more faults", rest))
 	}
 	return []Problem{one}
 }

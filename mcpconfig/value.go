@@ -36,6 +36,11 @@ func quoteHint(n node) string {
 
 // expand resolves the references in a string of the entry.
 func (d *entryDecoder) expand(n node, s string) string {
+	refers := strings.Contains(s, "${")
+	if refers && *d.expanded > maxExpandedAll {
+		d.fault(n, "", "", "the references in the file come to more than %d bytes", maxExpandedAll)
+		return ""
+	}
 	secret := ""
 	out, err := expand(s, func(name string) (string, bool) {
 		if d.opts.Untrusted && mcphost.IsModelCredential(name, d.opts.LookupEnv) {
@@ -43,11 +48,15 @@ func (d *entryDecoder) expand(n node, s string) string {
 		}
 		return d.opts.LookupEnv(name)
 	})
+	if refers {
+		*d.expanded += len(out)
+	}
 	if secret != "" {
 		d.refuse(n, "refers to %s, a credential of the model, which it gets with trust only: this server is left out", secret)
 		return ""
 	}
 	if err != nil {
+		out = ""
 		instead := ""
 		if ee := (*expandError)(nil); errors.As(err, &ee) {
 			instead = ee.instead
