@@ -34,10 +34,13 @@ format: bin/gofumpt
 fix: bin/gofumpt ## format all Go files
 	bin/gofumpt -w $(GOFILES)
 
-# With -race it needs the same builds of the dependencies as the tests do.
+# With -race it needs the same builds of the dependencies as the tests do. The
+# tests compile on the other systems, too.
 .PHONY: vet
 vet:
 	$(GO) vet -race ./...
+	GOOS=windows $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
 
 .PHONY: tidy
 tidy:

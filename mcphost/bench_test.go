@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -37,19 +36,6 @@ func versus(b *testing.B, ours, theirs func() time.Duration) {
 	b.ReportMetric(float64(mc.Microseconds()), "library-us")
 	b.ReportMetric(float64(ma)/float64(mc), "ratio")
 	b.ReportMetric(0, "ns/op")
-}
-
-// cpuTime is what this process and its children that ended have used. On a
-// machine with other work it says more than the clock.
-func cpuTime() time.Duration {
-	var sum time.Duration
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(who, &u); err == nil {
-			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
-		}
-	}
-	return sum
 }
 
 func median(ds []time.Duration) time.Duration {

@@ -162,3 +162,15 @@ func text(t testing.TB, h *Host, full, args string) string {
 	}
 	return plainText(res)
 }
+
+// kill ends a process as kill -9 does.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -408,9 +407,7 @@ func TestKillInMidCall(t *testing.T) {
 		done <- err
 	}()
 	lines.wait(t, "hanging")
-	if err := syscall.Kill(status(t, h, "k").PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, status(t, h, "k").PID)
 	err := <-done
 	var ce *CallError
 	if !errors.Is(err, ErrConnectionLost) || !errors.As(err, &ce) || !ce.Sent || !strings.Contains(err.Error(), "killed by signal: killed") {

@@ -103,9 +103,7 @@ func TestClosingLadder(t *testing.T) {
 				control, _ := ControlOf(c)
 				proc := control.s.proc
 				if tt.mode == "killed" {
-					if err := syscall.Kill(proc.PID(), syscall.SIGKILL); err != nil {
-						t.Fatal(err)
-					}
+					kill(t, proc.PID())
 					<-proc.Exited()
 				}
 				if err := c.Close(); err != nil {

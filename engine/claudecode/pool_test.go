@@ -38,7 +38,22 @@ func (p *Pool) pids() []int {
 	return all
 }
 
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+func gone(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err != nil || p.Signal(syscall.Signal(0)) != nil
+}
+
+// kill ends a process as kill -9 does.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // A pool hands out what is ready, one for each session, and refills itself.
 func TestPoolHandsOutAndRefills(t *testing.T) {
@@ -120,9 +135,7 @@ func TestPoolReplacesTheBroken(t *testing.T) {
 		pool.mu.Lock()
 		w, changed := pool.ready[0], pool.changed
 		pool.mu.Unlock()
-		if err := syscall.Kill(w.s.proc.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, w.s.proc.PID())
 		<-changed // it is taken out
 		if err := pool.Ready(t.Context()); err != nil {
 			t.Fatal(err)

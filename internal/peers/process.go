@@ -1,5 +1,3 @@
-//go:build unix
-
 package peers
 
 import (
@@ -11,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -44,7 +41,7 @@ func Start(t testing.TB, c Command) *Process {
 		p.cmd.Env = append(p.cmd.Env, name+"="+c.Env[name])
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(p.cmd)
 	// A grandchild that left the group may hold the pipes open.
 	p.cmd.WaitDelay = 5 * time.Second
 	if err := p.cmd.Start(); err != nil {
@@ -82,7 +79,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Kill kills the process group and waits until the process is gone. It may be
 // called more than once.
 func (p *Process) Kill() {
-	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // gone already: nothing to do
+	killGroup(p.cmd)
 	<-p.exited
 }
 
