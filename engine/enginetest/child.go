@@ -15,10 +15,11 @@ import (
 
 // A seen is what the child sees of the world.
 type seen struct {
-	Notes  string `json:"notes"`  // what is in the file that its last argument names
-	Word   string `json:"word"`   // ENGINETEST_WORD
-	Parent string `json:"parent"` // ENGINETEST_PARENT
-	Clash  string `json:"clash"`  // ENGINETEST_CLASH
+	Notes  string `json:"notes"`            // what is in the file that its last argument names
+	Word   string `json:"word"`             // ENGINETEST_WORD
+	Parent string `json:"parent"`           // ENGINETEST_PARENT
+	Clash  string `json:"clash"`            // ENGINETEST_CLASH
+	Secret string `json:"secret,omitempty"` // a credential of the model
 }
 
 // Child is the program that the configuration given to [RunFileTests] starts: an MCP server over stdio with one
@@ -30,7 +31,7 @@ func Child(ctx context.Context) {
 		if err != nil {
 			return nil, err
 		}
-		return mcpserver.Structured(seen{string(notes), os.Getenv("ENGINETEST_WORD"), os.Getenv("ENGINETEST_PARENT"), os.Getenv("ENGINETEST_CLASH")}), nil
+		return mcpserver.Structured(seen{string(notes), os.Getenv("ENGINETEST_WORD"), os.Getenv("ENGINETEST_PARENT"), os.Getenv("ENGINETEST_CLASH"), os.Getenv(modelSecret)}), nil
 	})
 	if err == nil {
 		err = mcpserver.ServeStdio(ctx, s, nil)
