@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 
@@ -155,7 +156,7 @@ func (c HTTP) validate() error { return validateURL(c.URL) }
 func (c SSE) validate() error  { return validateURL(c.URL) }
 
 func (c InProcessServer) validate() error {
-	if c.Provider == nil {
+	if v := reflect.ValueOf(c.Provider); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("no server given")
 	}
 	return nil

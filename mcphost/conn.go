@@ -317,8 +317,6 @@ func (c *conn) showsTools() bool {
 
 // setList swaps the tool list. c.mu is held.
 func (c *conn) setList(list toolList) {
-	list.problem = c.dialer.mask.wrap(list.problem)
-	c.maskRejected(list.rejected)
 	c.rec.info.instructions = c.dialer.mask.hide(c.rec.info.instructions)
 	keepSchemas(c.rec.byName, list.tools)
 	for i := range list.tools {

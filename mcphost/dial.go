@@ -38,7 +38,8 @@ type dialer struct {
 
 	era atomic.Int32 // so that a server is probed once, not at each connection
 
-	mu sync.Mutex // guards closed
+	mu       sync.Mutex            // guards the rest
+	rejected map[RejectedTool]bool // that were logged, of the latest list
 	// closed is closed when the links of failed attempts are, nil if there were none. A failure is told of
 	// before that, since a child process may take its whole grace; the next attempt waits for it.
 	closed chan struct{}
@@ -60,7 +61,7 @@ func (d *dialer) dial(ctx context.Context, before <-chan struct{}) (link, toolLi
 	}
 	l, err := d.open(ctx)
 	if err == nil {
-		list, lerr := l.listTools(ctx)
+		list, lerr := d.list(ctx, l)
 		if lerr == nil {
 			return l, list, nil
 		}

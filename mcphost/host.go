@@ -161,9 +161,9 @@ func (h *Host) Tool(full string) (Tool, bool) {
 // current returns the catalogue, built anew if anything changed since.
 func (h *Host) current() *catalog {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	now := h.revision.Load()
 	if now == h.built {
+		defer h.mu.Unlock()
 		return h.catalog
 	}
 	h.built = now
@@ -175,11 +175,15 @@ func (h *Host) current() *catalog {
 		}
 		c.mu.Unlock()
 	}
-	h.catalog = newCatalog(servers, h.opts.NameLimit)
-	for _, r := range h.catalog.rejected {
-		h.opts.Logger.Warn("tool left out", "server", r.Server, "tool", r.Name, "reason", r.Reason)
+	before, cat := h.catalog, newCatalog(servers, h.opts.NameLimit, slices.Collect(maps.Keys(h.conns))...)
+	h.catalog = cat
+	h.mu.Unlock() // the logger may ask the host
+	for _, r := range cat.rejected {
+		if !before.left[r] {
+			h.opts.Logger.Warn("tool left out", "server", r.Server, "tool", r.Name, "reason", r.Reason)
+		}
 	}
-	return h.catalog
+	return cat
 }
 
 // Reconnect makes one attempt to connect a server now, in any state, and

@@ -19,11 +19,12 @@ import (
 // A localLink is a session with a server in this process: method calls, no
 // JSON-RPC. A panic in there is an error here.
 type localLink struct {
-	log     *slog.Logger
-	session mcpserver.ServerSession
-	told    linkInfo
-	on      handlers
-	name    string
+	log      *slog.Logger
+	provider mcpserver.Provider
+	session  mcpserver.ServerSession
+	told     linkInfo
+	on       handlers
+	name     string
 
 	ended chan struct{}
 	ender func() error
@@ -34,7 +35,7 @@ type localLink struct {
 }
 
 func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error) {
-	l := &localLink{log: d.log, on: d.handle, name: d.name, ended: make(chan struct{}), progress: map[int64]func(Progress){}}
+	l := &localLink{log: d.log, provider: c.Provider, on: d.handle, name: d.name, ended: make(chan struct{}), progress: map[int64]func(Progress){}}
 	o := &mcpserver.SessionOptions{
 		Client:    d.opts.Client,
 		Notify:    l.notify,
@@ -169,6 +170,7 @@ func (l *localLink) listTools(ctx context.Context) (toolList, error) {
 			list.tools = append(list.tools, t)
 		}
 	}
+	_ = l.guard("listing what it left out", func() error { l.registrations(&list); return nil }) // a panic there is logged
 	return list, nil
 }
 

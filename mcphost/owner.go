@@ -406,7 +406,7 @@ func (o *owner) listAnew() {
 	o.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
 		defer cancel()
-		list, err := l.listTools(ctx)
+		list, err := o.dialer.list(ctx, l)
 		select {
 		case o.listed <- listing{l, list, err}:
 		case <-o.ctx.Done():
@@ -422,7 +422,7 @@ func (o *owner) relisted(l listing) {
 	}
 	err := l.err
 	if err == nil {
-		err = o.dialer.mask.wrap(l.list.problem)
+		err = l.list.problem
 	}
 	now := time.Now()
 	o.mu.Lock()

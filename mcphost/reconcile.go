@@ -79,5 +79,8 @@ func sameFunc(a, b HeadersFunc) bool {
 // samePointer compares providers without walking through them.
 func samePointer(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	if !va.IsValid() || !vb.IsValid() {
+		return va.IsValid() == vb.IsValid()
+	}
 	return va.Type() == vb.Type() && va.Comparable() && va.Equal(vb)
 }

@@ -2,12 +2,15 @@ package mcphost
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // Pain 27: what did not change is left alone, and what did is connected anew, functions and logins included.
@@ -58,5 +61,37 @@ func TestReconcile(t *testing.T) {
 	want := plan{add: []string{"a", "b"}, remove: []string{"go"}, change: []string{"change"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(plan{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Comparing configurations is in proportion to their number.
+func TestReconcileGrows(t *testing.T) {
+	growth.Check(t, 1000, func(n int) int {
+		running, wanted := map[string]ServerConfig{}, map[string]ServerConfig{}
+		for i := range n {
+			running[fmt.Sprint(i)] = Stdio{Command: "x", Args: []string{fmt.Sprint(i)}}
+			wanted[fmt.Sprint(i+n/2)] = Stdio{Command: "x", Args: []string{fmt.Sprint(i)}}
+		}
+		return growth.Bytes(func() { reconcile(running, wanted) })
+	})
+}
+
+// A configuration without a server is a failed server, however often it is set, and so is one with a nil pointer.
+// fault B12
+func TestNoServerGiven(t *testing.T) {
+	h := newHost(t, nil)
+	var none *mcpserver.Server
+	for _, provider := range []mcpserver.Provider{nil, nil, none, none, nil} {
+		res, err := h.SetServers(soon(t), map[string]ServerConfig{"s": InProcess(provider)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := status(t, h, "s")
+		if s.Status != StatusFailed || s.Error != `connecting to MCP server "s": no server given` {
+			t.Errorf("%s: %s", s.Status, s.Error)
+		}
+		if changed := len(res.Added)+len(res.Changed) > 0; changed != (res.Errors["s"] != nil) {
+			t.Errorf("the result is %+v", res)
+		}
 	}
 }

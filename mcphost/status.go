@@ -150,10 +150,8 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	s.ConnectTime, s.NextAttempt, s.Cached = rec.took, rec.nextTry, rec.cached
 	s.Rejected = slices.Clone(rec.list.rejected)
 	if shows {
-		for i := range cat.tools {
-			if cat.tools[i].Server == c.name {
-				s.Tools = append(s.Tools, cat.tools[i])
-			}
+		for _, t := range cat.byServer[c.name] {
+			s.Tools = append(s.Tools, *t)
 		}
 		s.ToolCount = len(s.Tools)
 		for _, r := range cat.rejected {
@@ -164,13 +162,6 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	}
 	c.diagnose(&s, &rec)
 	return s
-}
-
-// maskRejected hides the secrets that a server repeats in what it lists.
-func (c *conn) maskRejected(rejected []RejectedTool) {
-	for i, r := range rejected {
-		rejected[i].Name, rejected[i].Reason = c.dialer.mask.hide(r.Name), c.dialer.mask.hide(r.Reason)
-	}
 }
 
 // diagnose adds what the process and the wire say, of now or of the last

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
 // D01 D50 D11
@@ -118,7 +120,7 @@ func TestStrangeTools(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"s": child("strange")})
 	connected(t, h)
 	want := []string{
-		"mcp__s__bad_extras", "mcp__s__dup_x", "mcp__s__echo", "mcp__s__loop", "mcp__s__meta", "mcp__s__no_schema", "mcp__s__null_schema",
+		"mcp__s__bad_extras", "mcp__s__dup_x", "mcp__s__dup_x" + toolname.Hash("s", "dup.x"), "mcp__s__echo", "mcp__s__loop", "mcp__s__meta", "mcp__s__no_schema", "mcp__s__null_schema",
 	}
 	if diff := cmp.Diff(want, toolNames(h.Tools())); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
@@ -133,7 +135,6 @@ func TestStrangeTools(t *testing.T) {
 		"#6: it has no name", "#7: its name is not a string", "#8: its name is empty",
 		"true_schema: its inputSchema is not a JSON object", "text_schema: its inputSchema is not a JSON object", "array_schema: its inputSchema is not a JSON object",
 		"echo: the server lists another tool of this name before it",
-		`dup_x: its full name mcp__s__dup_x is that of tool "dup.x" of server "s"`,
 	}
 	slices.Sort(reasons)
 	slices.Sort(wantReasons)
@@ -144,7 +145,7 @@ func TestStrangeTools(t *testing.T) {
 	if string(tool.InputSchema) != `{"type":"object"}` {
 		t.Errorf("null schema became %s", tool.InputSchema)
 	}
-	if tool, _ = h.Tool("mcp__s__dup_x"); tool.Name != "dup.x" {
+	if tool, _ = h.Tool("mcp__s__dup_x"); tool.Name != "dup_x" {
 		t.Errorf("the colliding name belongs to %q", tool.Name)
 	}
 	if tool, _ = h.Tool("mcp__s__meta"); tool.SearchHint != "find me" || tool.MaxResultSize != 200000 || !tool.AlwaysLoad || !tool.ReadOnly || !tool.Idempotent || tool.Title != "Meta" {

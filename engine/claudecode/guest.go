@@ -119,6 +119,13 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	leaveOut := func(tool, why string) {
 		problems = append(problems, agent.MCPServerError{Name: g.name, Type: "tool_left_out", Message: "tool " + quoted(tool) + " is left out: " + why})
 	}
+	if p, ok := g.Provider.(interface{ Rejected() []mcpserver.Rejection }); ok { // whatever logger the server has
+		for _, r := range p.Rejected() {
+			if r.Kind == mcpserver.KindTool {
+				leaveOut(r.Name, r.Err.Error())
+			}
+		}
+	}
 	prefix := toolname.Server(g.name) + "__"
 	for _, t := range tools {
 		schema, err := json.Marshal(t.InputSchema)
@@ -149,9 +156,15 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		out = append(out, &copied)
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	before := g.problems
 	if turn > g.listed { // a slow list does not undo a later one
 		g.listed, g.offered, g.problems = turn, offered, problems
+	}
+	g.mu.Unlock()
+	for _, p := range problems {
+		if !slices.ContainsFunc(before, func(b agent.MCPServerError) bool { return b.Message == p.Message }) {
+			g.s.opts.Logger.Warn("tool left out", "server", g.name, "reason", p.Message)
+		}
 	}
 	return out, nil
 }

@@ -77,6 +77,16 @@ func Fit(server, tool string, limit int) string {
 	return full[:limit-hashLen-1] + Hash(server, tool)
 }
 
+// FitHashed is Fit for a tool whose name has to be made unlike another's: it ends in
+// the hash however short it is.
+func FitHashed(server, tool string, limit int) string {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	full := Full(server, tool)
+	return full[:min(len(full), max(limit, 16)-hashLen-1)] + Hash(server, tool)
+}
+
 // Hash returns the end of a name that was cut or had to be made unlike another's:
 // an underscore and eight hexadecimal digits of a hash of the raw server and tool
 // names.

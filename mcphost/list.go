@@ -1,0 +1,44 @@
+package mcphost
+
+import (
+	"context"
+
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// list lists the tools of a server, with the secrets of what it says masked. Each
+// tool that has to be left out is logged, unless the list before had it, too.
+func (d *dialer) list(ctx context.Context, l link) (toolList, error) {
+	list, err := l.listTools(ctx)
+	list.problem = d.mask.wrap(list.problem)
+	now := make(map[RejectedTool]bool, len(list.rejected))
+	for i := range list.rejected {
+		r := &list.rejected[i]
+		r.Name, r.Reason = d.mask.hide(r.Name), d.mask.hide(r.Reason)
+		now[*r] = true
+	}
+	d.mu.Lock()
+	before := d.rejected
+	d.rejected = now
+	d.mu.Unlock()
+	for _, r := range list.rejected {
+		if !before[r] {
+			d.log.Warn("tool left out", "tool", r.Name, "reason", r.Reason)
+		}
+	}
+	return list, err
+}
+
+// registrations adds the tools that a server in this process left out when they
+// were registered. They are reported here as well, whatever logger the server has.
+func (l *localLink) registrations(list *toolList) {
+	p, ok := l.provider.(interface{ Rejected() []mcpserver.Rejection })
+	if !ok {
+		return
+	}
+	for _, r := range p.Rejected() {
+		if r.Kind == mcpserver.KindTool {
+			list.reject(Tool{Server: l.name, Name: r.Name}, r.Err.Error())
+		}
+	}
+}
