@@ -13,6 +13,9 @@ TIMEOUT ?= 30m
 FUZZTIME ?= 60s
 BENCH ?= .
 PKG ?= ./...
+# How mutate chooses its changes, and how many for each package of PKG.
+SEED ?= 1
+N ?= 12
 
 # With it a test fails where it would be skipped because a peer is missing.
 REQUIRE := TENON_PEERS=require
@@ -89,6 +92,10 @@ fuzz: ## every fuzz target for FUZZTIME
 		echo "== $$pkg $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
 	done
+
+.PHONY: mutate
+mutate: ## small changes to the packages PKG that their tests should notice: PKG="./mcpauth ./agent" SEED=7 N=20
+	$(GO) run ./internal/mutate -seed $(SEED) -n $(N) $(PKG)
 
 .PHONY: clean
 clean: ## remove what make has built and installed here

@@ -91,6 +91,7 @@ var rooms = []room{
 	{path: "internal/requirements"},
 	{path: "internal/peers"},
 	{path: "internal/growth"},
+	{path: "internal/mutate"},
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
