@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // A file that others can write to, or a folder on the way to it, or one that somebody else owns, is refused with a
@@ -18,7 +20,7 @@ import (
 func TestUnsafeFilesAreRefused(t *testing.T) {
 	foreign := func(t *testing.T, path string) {
 		if os.Geteuid() != 0 {
-			t.Skip("only root can give a file away")
+			skip.For(t, skip.Privilege, "only root can give a file away")
 		}
 		if err := os.Lchown(path, 12345, 0); err != nil {
 			t.Fatal(err)
@@ -49,7 +51,7 @@ func TestUnsafeFilesAreRefused(t *testing.T) {
 		}, "", ""},
 		{"another group", func(t *testing.T, root string) {
 			if err := os.Chown(root+"/repo/sub", -1, 12345); err != nil {
-				t.Skip("only root can give a folder to any group")
+				skip.For(t, skip.Privilege, "only root can give a folder to any group")
 			}
 			chmod(t, root+"/repo/sub", 0o775)
 		}, "repo/sub", "chmod g-w "},
@@ -111,7 +113,7 @@ func relink(t *testing.T, root, to string) {
 // fault A5
 func TestForeignGitFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a folder away")
+		skip.For(t, skip.Privilege, "only root can give a folder away")
 	}
 	root := tree(t, map[string]string{".git/HEAD": "", "work/x": ""})
 	if err := os.Chown(filepath.Join(root, ".git"), 12345, 0); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tenon-sdk/tenon/internal/skip"
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
@@ -62,7 +63,7 @@ func TestMain(m *testing.M) {
 func headers(ctx context.Context, t *testing.T, helper string) (map[string]string, error) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the command is quoted for a Unix shell")
+		skip.For(t, skip.Platform, "the command is quoted for a Unix shell")
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // tree writes files below a fresh directory and returns it.
@@ -39,7 +41,7 @@ func write(t *testing.T, path, text string) {
 func symlink(t *testing.T, to, path string) {
 	t.Helper()
 	if err := os.Symlink(to, path); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
+		skip.Missing(t, "no symbolic links here: %v", err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // A screen is the far side of a pseudo-terminal: it takes what is written and knows what is to be seen.
@@ -28,7 +30,7 @@ func newScreen(t *testing.T) *screen {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no pseudo-terminals here: %v", err)
+		skip.Missing(t, "no pseudo-terminals here: %v", err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
 	fd := int(master.Fd())

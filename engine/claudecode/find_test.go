@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // program puts an executable file at a path.
@@ -24,7 +26,7 @@ func program(t *testing.T, path string, mode os.FileMode) {
 // what is no program is passed over, and named with the reason if there is none at all.
 func TestOrderOfTheSearch(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("the names of the npm packages are those of Linux on x64")
+		skip.For(t, skip.Platform, "the names of the npm packages are those of Linux on x64")
 	}
 	root := t.TempDir()
 	work := filepath.Join(root, "work", "sub")
@@ -51,7 +53,7 @@ func TestOrderOfTheSearch(t *testing.T) {
 		path := filepath.Join(root, place)
 		got, err := find("", env)
 		if err == nil && !strings.HasPrefix(got, root) {
-			t.Skipf("this machine has a CLI at %s, which no environment hides", got)
+			skip.For(t, skip.OwnCLI, "this machine has a CLI at %s, which no environment hides", got)
 		}
 		if err != nil || got != path {
 			t.Errorf("found %s, %v; want %s", got, err, path)
@@ -73,7 +75,7 @@ func TestOrderOfTheSearch(t *testing.T) {
 	_, err := find("", env)
 	var nf *NotFoundError
 	if err == nil {
-		t.Skip("this machine has a CLI above its folder for temporary files")
+		skip.For(t, skip.OwnCLI, "this machine has a CLI above its folder for temporary files")
 	}
 	if !errors.As(err, &nf) {
 		t.Fatalf("got %v", err)

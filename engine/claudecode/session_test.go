@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/skip"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
@@ -239,7 +240,7 @@ func TestNotFoundSaysWhereItLooked(t *testing.T) {
 	_, err := find("", []string{"PATH=" + empty, "HOME=" + empty})
 	var nf *NotFoundError
 	if err == nil {
-		t.Skip("this machine has a CLI at one of the system's places, which no environment hides")
+		skip.For(t, skip.OwnCLI, "this machine has a CLI at one of the system's places, which no environment hides")
 	}
 	if !errors.As(err, &nf) || !strings.Contains(err.Error(), empty) || !strings.Contains(err.Error(), "Options.Path") {
 		t.Errorf("got %v", err)

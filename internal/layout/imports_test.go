@@ -69,7 +69,7 @@ func ownImport(quoted string) (dir string, ours bool) {
 
 func (r *room) allows(dir string, test bool) bool {
 	if slices.Contains(testRooms, dir) {
-		return test
+		return test || slices.Contains(r.imports, dir) // a room of tests may build on another
 	}
 	if test && (slices.Contains(r.tests, dir) || slices.Contains(testHelpers, dir)) {
 		return true

@@ -26,7 +26,7 @@ var rules = map[string]func(*tree) []finding{
 	"BannedCalls":     bannedCalls,
 	"LeakGates":       leakGates,
 	"GlobalState":     globalState,
-	"SilentSkips":     silentSkips,
+	"BareSkips":       bareSkips,
 	"MachineTraces":   machineTraces,
 	"LockAddresses":   lockAddresses,
 	"Stubs":           stubs,

@@ -89,11 +89,12 @@ var rooms = []room{
 	// Tests only.
 	{path: "internal/layout"},
 	{path: "internal/requirements"},
-	{path: "internal/peers"},
+	{path: "internal/peers", imports: []string{"internal/skip"}},
 	{path: "internal/growth"},
 	{path: "internal/mutate"},
+	{path: "internal/skip"},
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
-	{path: "internal/schemasuite", tests: []string{"internal/schemaguard"}},
+	{path: "internal/schemasuite", imports: []string{"internal/skip"}, tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
 	{path: "internal/differential", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
 	// The programs that it builds share a server.
@@ -102,7 +103,7 @@ var rooms = []room{
 }
 
 // testRooms are imported by test files only, and any test file may.
-var testRooms = []string{"internal/growth", "internal/peers", "internal/schemasuite", "internal/corpus"}
+var testRooms = []string{"internal/growth", "internal/skip", "internal/peers", "internal/schemasuite", "internal/corpus"}
 
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
@@ -126,6 +127,12 @@ var walls = []struct {
 	{"golang.org/x/term", "terminals are for commands", []string{"cmd"}},
 	{"github.com/mattn/go-runewidth", "terminals are for commands", []string{"cmd"}},
 	{"github.com/zalando/go-keyring", "tokens are kept by mcpauth", []string{"mcpauth"}},
+}
+
+// skipsAllowed are files that skip tests by themselves, with the reason.
+var skipsAllowed = map[string]string{
+	"internal/skip/skip.go":           "it is the way to skip a test",
+	"engine/enginetest/enginetest.go": "an engine lists its exceptions with their reasons, and one that does not hold any more is a failure",
 }
 
 // stateAllowed are package-level variables that change and that no two callers

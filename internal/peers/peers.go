@@ -13,7 +13,7 @@
 //	}})
 //
 // Where the packages are not installed the test is skipped with the reason,
-// unless TENON_PEERS=require is set, as `make test` does: then it fails.
+// unless CI=true or TENON_PEERS=require is set, as `make test` does: then it fails.
 // TENON_PEERS_DIR names another directory that has the node_modules.
 package peers
 
@@ -25,6 +25,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // A Command is a peer's program with its arguments, ready to be started by
@@ -42,7 +44,7 @@ type Command struct {
 }
 
 // Dir returns the directory that holds node_modules. Without an installation
-// it ends the test: skipped, or failed when TENON_PEERS is "require".
+// it ends the test, as [skip.Missing] does.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := find(os.Getenv("TENON_PEERS_DIR"))
@@ -94,10 +96,7 @@ func moduleRoot() (string, error) {
 // absent ends the test because a peer cannot be had.
 func absent(t testing.TB, err error) {
 	t.Helper()
-	if os.Getenv("TENON_PEERS") == "require" {
-		t.Fatalf("peers: %v", err)
-	}
-	t.Skipf("peers: %v (TENON_PEERS=require makes this an error)", err)
+	skip.Missing(t, "peers: %v", err)
 }
 
 // Node20 returns the path of the machine's own Node.js, version 20 or later.

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 // children are the programs that this test binary plays when it is started as a
@@ -250,7 +252,7 @@ func TestEndBeforeTheLine(t *testing.T) {
 func TestLoopbackReachesItsListenerOnly(t *testing.T) {
 	l := NewLoopback(t)
 	if !l.Isolated {
-		t.Skip("making a network namespace takes privileges that this process lacks")
+		skip.For(t, skip.Privilege, "making a network namespace takes what this process lacks")
 	}
 	if runtime.GOOS != "linux" {
 		t.Fatal("isolated without namespaces")

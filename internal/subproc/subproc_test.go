@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tenon-sdk/tenon/internal/skip"
 )
 
 const childVar = "SUBPROC_TEST_CHILD"
@@ -273,7 +275,7 @@ func TestDeathOfTheChildEndsItsGroup(t *testing.T) {
 // kill -9 of this process leaves no children, deaf ones included.
 func TestDeathOfTheHostEndsTheChild(t *testing.T) {
 	if !isDir("/proc/self") {
-		t.Skip("only Linux ties a child to its parent")
+		skip.For(t, skip.Platform, "only Linux ties a child to its parent")
 	}
 	p := start(t, options("host"))
 	pid, err := strconv.Atoi(readLine(t, bufio.NewReader(p.Stdout)))
