@@ -58,6 +58,73 @@ func RunCheckoutTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Mo
 			}
 		})
 	}
+	for name, test := range map[string]func(*scene){"MayNarrow": mayNarrow, "RefusedEntryIsListed": refusedEntryIsListed} {
+		t.Run(name, func(t *testing.T) {
+			if i := slices.IndexFunc(except, func(e Exception) bool { return e.Test == name }); i >= 0 {
+				t.Skip(except[i].Reason)
+			}
+			test(newScene(t, newEngine, child, attempt{call: toolX, files: map[string]string{
+				".mcp.json": `{"mcpServers": {"p": {"type": "http", "url": "ADDRESS"}, "off": {"type": "http", "url": "ADDRESS"},
+					"unset": {"command": "x", "env": {"T": "${ENGINETEST_UNSET}"}}}}`,
+				".claude/settings.json": `{"permissions": {"deny": ["mcp__p__x"], "ask": ["mcp__t__x"], "defaultMode": "dontAsk"}, "disabledMcpjsonServers": ["off"]}`,
+			}}))
+		})
+	}
+}
+
+// Without trust a checkout gives servers, and what narrows a run: rules that deny and ask, servers that are off, a mode.
+// fault A1
+func mayNarrow(s *scene) {
+	o := s.options(attempt{allow: []string{"mcp__t__*", "mcp__p__*"}})
+	s.run(o)
+	e := s.env
+	init := s.transcript.init(e)
+	if contains(init.Tools, toolP) || !contains(init.Tools, "mcp__p__hook") {
+		e.Errorf("the tools are %q, want that of p which no rule denies", init.Tools)
+	}
+	if len(s.inputs) != 0 || s.asked != 0 || init.PermissionMode != string(permission.ModeDontAsk) {
+		e.Errorf("the tool that is to be asked about ran %d times, %d questions, mode %s", len(s.inputs), s.asked, init.PermissionMode)
+	}
+	if got := statusIn(init, "off"); got != "disabled" {
+		e.Errorf("a server that is off is %q", got)
+	}
+}
+
+// An entry that is refused has a row in the init message and in the status, with the reason.
+// fault I3
+// D109 D110
+func refusedEntryIsListed(s *scene) {
+	e := s.env
+	c, err := agent.Open(e.Context(), s.engine, s.options(attempt{}))
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer c.Close()
+	e.send(c, "x")
+	if got := statusIn(e.hear(c).init(e), "unset"); got != "failed" {
+		e.Errorf("in init the refused server is %q", got)
+	}
+	status, err := c.MCPStatus(e.Context())
+	if err != nil {
+		e.Fatal(err)
+	}
+	i := slices.IndexFunc(status, func(st mcphost.ServerStatus) bool { return st.Name == "unset" })
+	if i < 0 || status[i].Status != mcphost.StatusFailed || !strings.Contains(status[i].Error, "ENGINETEST_UNSET is not set") || status[i].Scope != "project" {
+		e.Errorf("status %+v", status)
+	}
+	if err := c.ReconnectMCPServer(e.Context(), "unset"); err == nil || !strings.Contains(err.Error(), "ENGINETEST_UNSET") {
+		e.Errorf("a new attempt: %v", err)
+	}
+}
+
+// statusIn is the status of a server in an init message.
+func statusIn(init *agent.SystemInit, name string) string {
+	for _, s := range init.MCPServers {
+		if s.Name == name {
+			return s.Status
+		}
+	}
+	return ""
 }
 
 // An attempt is something that a checkout tries.
