@@ -419,7 +419,7 @@ func (s *scene) check(a attempt, trusted bool) {
 	defer s.mu.Unlock()
 	e := s.env
 	if got, want := a.succeeded(s), trusted && a.governed; got != want {
-		e.Errorf("the attempt succeeded: %v, want %v (inputs %q, asked %d times, their tool ran %d times, error %v)", got, want, s.inputs, s.asked, s.theirs, s.transcript.err)
+		e.Errorf("the attempt succeeded: %v, want %v (inputs %q, asked %d times, their tool ran %d times, keys %q, roots %q, error %v)", got, want, s.inputs, s.asked, s.theirs, s.keys, s.roots, s.transcript.err)
 	}
 	if s.transcript.err != nil && !trusted {
 		e.Errorf("the run ended with %v", s.transcript.err)
