@@ -24,7 +24,7 @@ func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) 
 	r.Hook, r.HookReason = hook, reason
 	d := t.s.permissions().Decide(r)
 	if c.tool.run != nil {
-		d = ownTools(d)
+		d = t.decideOwn(c, args, r)
 	}
 	switch d.Behavior {
 	case permission.Allow:

@@ -220,7 +220,7 @@ func (t *turn) call(c *call) answer {
 	case err != nil:
 		a = errorAnswer(c, callError(c, err))
 	default:
-		a = t.convert(c, res)
+		a = t.convert(c, args, res)
 	}
 	return t.postToolUse(c, args, time.Since(began), a)
 }
@@ -240,10 +240,11 @@ func callError(c *call, err error) string {
 }
 
 // convert makes a tool's result readable for the model and keeps it for the program.
-func (t *turn) convert(c *call, res *mcpserver.Result) answer {
+func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) answer {
+	t.s.named.addFrom(c.tool.Server, res)
 	blocks := mcphost.ModelContent(c.tool.Server, c.tool.Name, res, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
 	content := modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
-	if res.IsError && t.s.finder.unread(c.tool) {
+	if res.IsError && t.s.finder.unread(c.tool) && !fitsSchema(c.tool.InputSchema, args) {
 		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
 	}
 	if len(content) == 0 {

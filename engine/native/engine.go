@@ -33,7 +33,8 @@ type Options struct {
 	// ClientOptions are passed to the official client, after all others: Bedrock, Vertex, headers, middleware.
 	ClientOptions []option.RequestOption
 	// MaxRetries is how often a request that failed for a passing reason is made again. Zero means
-	// [DefaultMaxRetries]; [NoRetries] means never.
+	// [DefaultMaxRetries]; [NoRetries] means never. Where no connection can be made at all, because
+	// nobody listens or there is no such host, it is made again four times at most, within 8 seconds.
 	MaxRetries int
 	// IdleTimeout is how long a response may be silent before it counts as broken. Zero means [DefaultIdleTimeout].
 	IdleTimeout time.Duration

@@ -2,9 +2,11 @@ package native
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -24,6 +26,8 @@ type failure struct {
 	text string
 	// passing reports that the same request may succeed later.
 	passing bool
+	// unreachable reports that no connection could be made.
+	unreachable bool
 	// after is how long the server asks to wait; 0 if it does not say.
 	after time.Duration
 	// tool is the index that a refused request names in its tools; -1 if it names none.
@@ -43,10 +47,28 @@ func classify(err error) *failure {
 		f.fromAPI(api)
 	case errors.Is(err, context.Canceled):
 	default: // no response, or one that broke off
-		f.kind, f.passing = "server_error", true
+		f.kind, f.passing, f.unreachable = "server_error", !untrusted(err), unreachable(err)
 		f.text = "API Error: connection error: " + unwrapURL(err)
 	}
 	return f
+}
+
+// unreachable reports that no connection could be made at all: nobody listens at the address, or there is
+// no such host. It says so at once and each time, unlike a server that is busy.
+func unreachable(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.Temporary() {
+		return false
+	}
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
+}
+
+// untrusted reports that the server is not the one that it should be, or speaks no TLS: it will not change.
+func untrusted(err error) bool {
+	var cert *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
+	return errors.As(err, &cert) || errors.As(err, &header) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // unwrapURL is an error's text without the address, which may hold a credential.
@@ -190,6 +212,8 @@ const (
 	maxRetryAfter  = 5 * time.Minute
 	firstRetryWait = 500 * time.Millisecond
 	maxRetryWait   = 32 * time.Second
+	// unreachableRetries bounds the retries in a row while no connection can be made: about 7 s.
+	unreachableRetries = 4
 )
 
 // backoff is how long to wait before the retry of this number, counted from 1.

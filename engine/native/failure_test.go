@@ -1,10 +1,15 @@
 package native
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +179,49 @@ func TestRetriesEnd(t *testing.T) {
 			t.Error("retries although there should be none")
 		}
 	})
+}
+
+// Where nobody listens, or there is no such host, the run says so with the first retry and ends within
+// seconds. A certificate that is not accepted ends it at once.
+//
+// fault E5
+func TestUnreachable(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	tests := map[string]struct {
+		err     error
+		retries int
+	}{
+		"refused":                    {refused, 4},
+		"no such host":               {&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x.invalid", IsNotFound: true}}, 4},
+		"name server in trouble":     {&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "server misbehaving", Name: "x", IsTemporary: true}}, DefaultMaxRetries},
+		"reset":                      {&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, DefaultMaxRetries},
+		"certificate":                {&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}}, 0},
+		"no TLS":                     {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, 0},
+		"plain HTTP where it is TLS": {http.ErrSchemeMismatch, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := New(&Options{APIKey: "test", BaseURL: "http://127.0.0.1:1", HTTPClient: &http.Client{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+					return nil, tt.err
+				})}})
+				began := time.Now()
+				msgs, err := collect(t, t.Context(), e, "x", nil)
+				if err == nil || !strings.Contains(err.Error(), "connection error") {
+					t.Errorf("the run ended with %v", err)
+				}
+				notes := retries(t, msgs)
+				if took := time.Since(began); len(notes) != tt.retries || tt.retries == 4 && took > 8*time.Second {
+					t.Errorf("%d retries in %v", len(notes), took)
+				}
+				for _, n := range notes {
+					if !strings.Contains(n.Message, "connection error") || n.MaxRetries != tt.retries || n.DelayMS == 0 {
+						t.Errorf("a retry is told of with %+v", n)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A response that has gone silent is given up and asked for again.

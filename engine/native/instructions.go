@@ -20,7 +20,8 @@ const (
 // instructions are the servers' instructions as the model reads them, of those that are connected and
 // that it has not been told yet; given notes the servers. Empty when there are none.
 func instructions(status []mcphost.ServerStatus, policy *permission.Policy, known func(server string) bool, given map[string]bool) string {
-	const head = "# MCP Server Instructions\n\nWhat these MCP servers say about the use of their tools and resources:"
+	const head = "# MCP Server Instructions\n\nWhat MCP servers say about the use of their own tools and resources. " +
+		"Each stands quoted between the tags mcp_instructions; it is the server that speaks there, and nobody else."
 	var b strings.Builder
 	var left []string
 	for _, st := range status {
@@ -29,10 +30,10 @@ func instructions(status []mcphost.ServerStatus, policy *permission.Policy, know
 			continue
 		}
 		given[st.Name] = true
-		if n := utf8.RuneCountInString(text); n > maxInstructions {
+		if n := utf8.RuneCountInString(text); n > maxInstructions { // before it is quoted, which costs no more than its lines
 			text = text[:skip(text, maxInstructions)] + "… [truncated]"
 		}
-		section := fmt.Sprintf("\n\n## %s\n%s", oneLine(st.Name), text)
+		section := fmt.Sprintf("\n\n<mcp_instructions server=%q>\n%s\n</mcp_instructions>", oneLine(st.Name), quoted(text))
 		if b.Len()+len(section) > maxAllInstructions {
 			left = append(left, oneLine(st.Name))
 			continue
@@ -46,6 +47,19 @@ func instructions(status []mcphost.ServerStatus, policy *permission.Policy, know
 		return ""
 	}
 	return head + b.String()
+}
+
+// lineEnds are all that a reader may take for the end of a line.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// quoted is a text of a server's in which no line begins like one of the host's, and nothing looks like the
+// tags that the host speaks in.
+func quoted(text string) string {
+	lines := strings.Split(lineEnds.Replace(mcphost.EscapeHostTags(text)), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight("> "+line, " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // forbidden reports whether a rule denies everything of a server: then the model hears nothing of it.

@@ -24,7 +24,7 @@ const (
 // again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
 func (t *turn) request() (*response, *failure) {
 	s := t.s
-	overloads, quarantines, rethoughts, mended := 0, 0, 0, 0
+	overloads, quarantines, rethoughts, mended, unreachable := 0, 0, 0, 0, 0
 	t.asked++
 	for attempt := 1; ; attempt++ {
 		s.refreshTable()
@@ -76,16 +76,24 @@ func (t *turn) request() (*response, *failure) {
 			overloads, attempt = 0, 0
 			continue
 		}
-		if !t.again(f, attempt) {
+		if f.unreachable {
+			unreachable++
+		} else {
+			unreachable = 0
+		}
+		if !t.again(f, attempt, unreachable) {
 			return nil, f
 		}
 	}
 }
 
-// again decides whether a failed request is made once more, and waits until it is time. It reports
-// false when the turn was cancelled meanwhile.
-func (t *turn) again(f *failure, attempt int) bool {
+// again decides whether a failed request is made once more, and waits until it is time. unreachable counts
+// the failures in a row in which there was no connection. It reports false when the turn was cancelled meanwhile.
+func (t *turn) again(f *failure, attempt, unreachable int) bool {
 	limit := t.s.engine.maxRetries()
+	if f.unreachable {
+		limit = min(limit, attempt+unreachableRetries-unreachable)
+	}
 	if !f.passing || attempt > limit {
 		return false
 	}
@@ -94,7 +102,7 @@ func (t *turn) again(f *failure, attempt int) bool {
 		return false
 	}
 	wait := backoff(attempt, f.after)
-	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind})
+	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind, clip(f.text, 500)})
 	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
 		"attempt", attempt, "wait", wait, "status", f.status, "error", f.text)
 	timer := time.NewTimer(wait)
@@ -114,6 +122,8 @@ type retryNote struct {
 	DelayMS    int64   `json:"retry_delay_ms"`
 	Status     nullInt `json:"error_status"`
 	Error      string  `json:"error"`
+	// Message is what people read of the failure.
+	Message string `json:"error_message"`
 }
 
 // A nullInt is null in JSON when it is 0.

@@ -3,6 +3,7 @@ package native
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,17 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 		}
 		servers = []resourceServer{srv}
 	}
+	denied := map[string]string{}
+	servers = slices.DeleteFunc(slices.Clone(servers), func(srv resourceServer) bool {
+		why := ""
+		if in.Server == "" { // else it was decided
+			why = t.resourcesDenied(srv.name)
+		}
+		if why != "" {
+			denied[srv.name] = why
+		}
+		return why != ""
+	})
 	listings := make([]listing, len(servers))
 	var wg sync.WaitGroup
 	for i, srv := range servers {
@@ -116,6 +128,9 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 	for _, l := range listings {
 		items = append(items, l.items...)
 	}
+	for _, name := range slices.Sorted(maps.Keys(denied)) {
+		items = append(items, listingError(name, denied[name]))
+	}
 	if len(items) == 0 {
 		return textAnswer(c, "No resources found.")
 	}
@@ -126,13 +141,11 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 func (t *turn) resourcesOf(srv resourceServer) listing {
 	var l listing
 	failed := func(what string, err error) {
-		l.items = append(l.items, encode(struct {
-			Server string `json:"server"`
-			Error  string `json:"error"`
-		}{srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip(err.Error(), 500))}))
+		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip(err.Error(), 500))))
 	}
 	resources, err := srv.host.Resources(t.ctx, srv.name)
 	for _, r := range resources {
+		t.s.named.add(srv.name, r.URI)
 		l.items = append(l.items, withServer(srv.name, r.Resource))
 	}
 	if err != nil {
@@ -146,6 +159,14 @@ func (t *turn) resourcesOf(srv resourceServer) listing {
 		failed("resource templates", err)
 	}
 	return l
+}
+
+// listingError stands in a list for what is not in it.
+func listingError(server, text string) json.RawMessage {
+	return encode(struct {
+		Server string `json:"server"`
+		Error  string `json:"error"`
+	}{server, text})
 }
 
 // withServer is a server's own description of something, with the server's name and without what is
@@ -176,6 +197,9 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 	srv, err := t.s.resourceServer(in.Server)
 	if err != nil {
 		return errorAnswer(c, err.Error())
+	}
+	if why := t.s.uncovered(t.ctx, srv, in.URI); why != "" && t.ctx.Err() == nil {
+		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q was not asked for: %s.", clip(in.URI, 300), srv.name, why))
 	}
 	res, err := srv.host.ReadResource(t.ctx, srv.name, in.URI)
 	switch {

@@ -83,6 +83,7 @@ type session struct {
 	given        given // what came of Options.History
 
 	stored atomic.Bool // store has a text
+	named  namedURIs
 
 	mu        sync.Mutex // guards the rest
 	own       *mcphost.Host

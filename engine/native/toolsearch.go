@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/schemaguard"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
@@ -183,10 +184,22 @@ func (f *finder) unread(tl *tool) bool {
 	return f.active && tl.deferrable() && len(toolsearch.Params(tl.model.InputSchema)) > 0 && !slices.ContainsFunc(f.loaded, func(l *loadedTool) bool { return l.def.Name == tl.model.Name })
 }
 
-// schemaHint helps a model that called a tool without knowing its parameters, and failed.
+// schemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
 func schemaHint(tl *tool) string {
 	return fmt.Sprintf("The definition of %s was not loaded when it was called. It can be loaded with %s (select:%s). Its input schema is: %s",
 		tl.model.Name, searchTool, tl.model.Name, clip(string(tl.model.InputSchema), maxHint))
+}
+
+// fitsSchema reports whether a call's arguments are what a tool's schema asks for, as far as that can be
+// told: then the failure of the call has another cause.
+func fitsSchema(schema, args json.RawMessage) bool {
+	s, err := schemaguard.New(schema)
+	if err != nil {
+		return true
+	}
+	err = s.Validate(args, schemaguard.Limits{})
+	var invalid *schemaguard.ValidationError
+	return !errors.As(err, &invalid)
 }
 
 // maxHint bounds the schema in a hint, in bytes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -294,6 +295,23 @@ func TestCallOfAnUnreadTool(t *testing.T) {
 	}
 	if got, _ := model.Last().ToolResult("toolu_3"); got.IsError {
 		t.Errorf("a right call: %s", got.PlainText())
+	}
+}
+
+// A call that fails with arguments that its schema takes failed for another reason: the model reads that
+// reason alone.
+//
+// fault D11
+func TestFailureOfAnUnreadTool(t *testing.T) {
+	fail := func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+		return nil, errors.New("out of stock")
+	}
+	o := withTools(t, fail, &mcpserver.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"sku":{"type":"string"}},"required":["sku"]}`)})
+	o.ToolSearch = agent.ToolSearchOn
+	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", "mcp__s__a", `{"sku":"x"}`), modeltest.Text("x"))
+	answered(t, model, o)
+	if got, _ := model.Last().ToolResult("toolu_1"); !got.IsError || got.PlainText() != "out of stock" {
+		t.Errorf("the result is %q", got.PlainText())
 	}
 }
 

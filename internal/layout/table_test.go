@@ -65,7 +65,7 @@ var rooms = []room{
 		imports: []string{
 			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolschema", "toolsearch", "permission",
-			"internal/toolname",
+			"internal/toolname", "internal/schemaguard",
 		},
 		tests: []string{"engine/enginetest"},
 	},

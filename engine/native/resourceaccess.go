@@ -1,0 +1,166 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+const (
+	// maxURITemplate and maxURI bound what is matched, in bytes: what is longer covers nothing, or is covered by nothing.
+	maxURITemplate = 4 << 10
+	maxURI         = 16 << 10
+	// maxNamedURIs bounds the URIs that are remembered of one server.
+	maxNamedURIs = 10_000
+)
+
+// resourceRequest is a read of a server's resources as the permission rules see it: rules for the server,
+// mcp__SERVER or mcp__SERVER__*, hold for its resources as for its tools.
+func resourceRequest(server string, hook permission.Behavior, reason string) permission.Request {
+	return permission.Request{
+		Tool: toolname.Server(server) + toolname.Separator + readResourceTool, Server: server, ToolName: readResourceTool,
+		ReadOnly: true, Hook: hook, HookReason: reason,
+	}
+}
+
+// decideOwn decides a call of one of the engine's own tools. They read what the program has given to the
+// session, and run where nothing settles it; rules and hooks that deny or ask about them hold, and for
+// resources those about the server as well, in every mode.
+func (t *turn) decideOwn(c *call, args json.RawMessage, r permission.Request) permission.Decision {
+	p := t.s.permissions()
+	d := ownTools(p.Decide(r))
+	servers, named := t.resourceSubjects(c, args)
+	for _, srv := range servers {
+		of := ownTools(p.Decide(resourceRequest(srv.name, r.Hook, r.HookReason)))
+		if of.Behavior == permission.Deny && !named {
+			continue // it is left out of the list
+		}
+		if stricter(d.Behavior, of.Behavior) != d.Behavior {
+			d = of
+		}
+	}
+	return d
+}
+
+// resourceSubjects are the servers whose resources a call is about. named reports that it names its server.
+func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []resourceServer, named bool) {
+	if c.tool.Name != listResourcesTool && c.tool.Name != readResourceTool {
+		return nil, false
+	}
+	var in struct {
+		Server string `json:"server"`
+	}
+	decodeLoose(args, &in)
+	if in.Server == "" && c.tool.Name == listResourcesTool {
+		return t.s.resourceServers(), false
+	}
+	srv, err := t.s.resourceServer(in.Server)
+	if err != nil {
+		return nil, true // the call says so
+	}
+	return []resourceServer{srv}, true
+}
+
+// resourcesDenied says why a rule or the mode keeps the resources of a server from the model where nobody
+// can be asked; empty if none does.
+func (t *turn) resourcesDenied(server string) string {
+	if d := ownTools(t.s.permissions().Decide(resourceRequest(server, "", ""))); d.Behavior == permission.Deny {
+		return d.Message
+	}
+	return ""
+}
+
+// namedURIs are the URIs that servers themselves have named in this session, by server: in lists, and in
+// results of tools.
+type namedURIs struct {
+	mu       sync.Mutex // guards the map
+	byServer map[string]map[string]bool
+}
+
+func (n *namedURIs) add(server, uri string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.byServer == nil {
+		n.byServer = map[string]map[string]bool{}
+	}
+	of := n.byServer[server]
+	if of == nil {
+		of = map[string]bool{}
+		n.byServer[server] = of
+	}
+	if len(of) < maxNamedURIs && len(uri) <= maxURI {
+		of[uri] = true
+	}
+}
+
+func (n *namedURIs) has(server, uri string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byServer[server][uri]
+}
+
+// addFrom adds the resources that a tool's result links to or holds.
+func (n *namedURIs) addFrom(server string, res *mcpserver.Result) {
+	for _, b := range res.Content {
+		switch b := b.(type) {
+		case *mcp.ResourceLink:
+			n.add(server, b.URI)
+		case *mcp.EmbeddedResource:
+			if b.Resource != nil {
+				n.add(server, b.Resource.URI)
+			}
+		}
+	}
+}
+
+// uncovered says why a resource must not be asked for: the server has neither named its URI nor a template
+// that makes it. Empty if it may. The URI itself is sent to nobody for that.
+func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string) string {
+	if len(uri) > maxURI {
+		return fmt.Sprintf("the URI has %d bytes, %d are allowed", len(uri), maxURI)
+	}
+	if s.named.has(srv.name, uri) {
+		return ""
+	}
+	resources, errList := srv.host.Resources(ctx, srv.name)
+	for _, r := range resources {
+		s.named.add(srv.name, r.URI)
+		if r.URI == uri {
+			return ""
+		}
+	}
+	templates, errTemplates := srv.host.ResourceTemplates(ctx, srv.name)
+	for _, r := range templates {
+		if ctx.Err() != nil {
+			break
+		}
+		if coveredBy(r.URITemplate, uri) {
+			return ""
+		}
+	}
+	why := "neither its list of resources nor a template of it covers this URI. " + listResourcesTool + " has both"
+	for _, err := range []error{errList, errTemplates} {
+		if err != nil {
+			why += fmt.Sprintf(" (they could not be listed whole: %s)", clip(err.Error(), 300))
+			break
+		}
+	}
+	return why
+}
+
+// coveredBy reports whether a URI template makes a URI.
+func coveredBy(template, uri string) bool {
+	if len(template) > maxURITemplate {
+		return false
+	}
+	parsed, err := uritemplate.New(template)
+	return err == nil && parsed.Regexp().MatchString(uri)
+}
