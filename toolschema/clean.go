@@ -43,6 +43,7 @@ func (m *mender) schema(v any) any {
 
 // clean makes a schema and all below it valid draft 2020-12, with property keys that the API accepts.
 func (m *mender) clean(o *object) {
+	m.spend(1 + 2*len(o.members))
 	if m.loosened[o] {
 		m.loose++
 	}
@@ -176,6 +177,7 @@ func (m *mender) schemas(key string, v any) (any, bool) {
 		m.loosen(key, "keyword", "is empty and is taken out")
 		return nil, false
 	}
+	m.spend(len(list))
 	for i, e := range list {
 		m.push(key, index(i))
 		list[i] = m.schema(e)
@@ -198,6 +200,7 @@ func (m *mender) schemaMap(key string, v any) (any, bool) {
 		m.loosen(key, "keyword", "is no object of schemas and is taken out")
 		return nil, false
 	}
+	m.spend(len(o.members))
 	for i := range o.members {
 		e := &o.members[i]
 		m.push(key, e.key)
@@ -299,6 +302,7 @@ func (m *mender) names(key string, v any) (any, bool) {
 		m.loosen(key, "keyword", "is no list of names and is taken out")
 		return nil, false
 	}
+	m.spend(len(list))
 	seen := make(map[string]bool, len(list))
 	out := make([]any, 0, len(list))
 	for _, e := range list {
@@ -320,13 +324,15 @@ func (m *mender) namesMap(key string, v any) (any, bool) {
 		m.loosen(key, "keyword", "is no object of lists of names and is taken out")
 		return nil, false
 	}
-	for _, e := range slices.Clone(o.members) {
+	kept := o.members[:0]
+	for _, e := range o.members {
 		if list, ok := m.names(key, e.value); ok {
-			o.set(e.key, list)
-		} else {
-			o.remove(e.key)
+			kept = append(kept, member{e.key, list})
 		}
 	}
+	clear(o.members[len(kept):])
+	o.members = kept
+	o.reindex()
 	m.renameKeys(o, key)
 	return o, true
 }
@@ -344,6 +350,7 @@ func (m *mender) types(key string, v any) (any, bool) {
 		}
 		return t, true
 	case []any:
+		m.spend(len(v))
 		var out []any
 		for _, e := range v {
 			s, _ := e.(string)
@@ -383,11 +390,12 @@ func (m *mender) list(key string, v any) (any, bool) {
 		m.loosen(key, "keyword", "is empty and is taken out")
 		return nil, false
 	}
+	m.spend(len(list))
 	if m.cut && hasTooDeep(list) {
 		m.loosen(key, "depth", "has values that are nested too deep and is taken out")
 		return nil, false
 	}
-	if len(list) > maxEnum || len(appendJSON(nil, list)) > maxEnumBytes {
+	if len(list) > maxEnum || len(m.json(list)) > maxEnumBytes {
 		m.loosen(key, "size", "has %d values, too many for a model, and is taken out", len(list))
 		return nil, false
 	}

@@ -1,6 +1,7 @@
 package toolschema_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -8,7 +9,7 @@ import (
 )
 
 func ExampleForModel() {
-	m, q := toolschema.ForModel(toolschema.Tool{
+	m, q := toolschema.ForModel(context.Background(), toolschema.Tool{
 		Server: "notion", Name: "search", Description: "Finds pages.",
 		InputSchema: json.RawMessage(`{"oneOf": [
 			{"properties": {"filter[]": {"type": "array"}}, "required": ["filter[]"]},

@@ -99,7 +99,7 @@ func TestHostileSchemas(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			raw := json.RawMessage(strings.TrimSuffix(string(f.Data), "\n"))
 			before := string(raw)
-			m, q := ForModel(Tool{Name: "t", InputSchema: raw}, nil)
+			m, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: raw}, nil)
 			if string(raw) != before {
 				t.Errorf("the tool's own schema has changed to %s", raw)
 			}
@@ -110,7 +110,7 @@ func TestHostileSchemas(t *testing.T) {
 			if err := accepted(m); err != nil {
 				t.Errorf("%s\nbecomes %s\n%v", raw, m.InputSchema, err)
 			}
-			again, q := ForModel(Tool{Name: "t", InputSchema: m.InputSchema}, nil)
+			again, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: m.InputSchema}, nil)
 			if q != nil || string(again.InputSchema) != string(m.InputSchema) || again.Description != "" || len(again.Report) > 0 {
 				t.Errorf("%s\nis mended again, to %s, %v, %v", m.InputSchema, again.InputSchema, again.Report, q)
 			}
@@ -140,7 +140,7 @@ func TestStrictModelTakesHostileSchemas(t *testing.T) {
 	}
 	var tools []apiTool
 	add := func(raw string) {
-		m, q := ForModel(Tool{Name: fmt.Sprint("t", len(tools)), InputSchema: json.RawMessage(raw)}, nil)
+		m, q := ForModel(t.Context(), Tool{Name: fmt.Sprint("t", len(tools)), InputSchema: json.RawMessage(raw)}, nil)
 		if q == nil {
 			tools = append(tools, apiTool{m.Name, m.Description, m.InputSchema})
 		}
@@ -180,7 +180,7 @@ func TestStrictModelTakesHostileSchemas(t *testing.T) {
 func TestHostileSizes(t *testing.T) {
 	for name, raw := range generated() {
 		t.Run(name, func(t *testing.T) {
-			m, q := ForModel(Tool{Name: "t", InputSchema: json.RawMessage(raw)}, nil)
+			m, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: json.RawMessage(raw)}, nil)
 			if q != nil {
 				if !strings.Contains(q.Reason, "bytes") {
 					t.Errorf("quarantined: %v", q)

@@ -84,6 +84,15 @@ func (o *object) remove(keys ...string) {
 	}
 }
 
+// removeAll removes many members at once.
+func (o *object) removeAll(keys map[string]bool) {
+	n := len(o.members)
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return keys[m.key] })
+	if len(o.members) != n {
+		o.reindex()
+	}
+}
+
 // object is the member of that name if it is an object, or nil.
 func (o *object) object(key string) *object {
 	v, _ := o.get(key)
@@ -369,5 +378,25 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
+// json writes a value and counts what it takes.
+func (m *mender) json(v any) []byte {
+	b := appendJSON(nil, v)
+	m.spend(1 + len(b)/8)
+	return b
+}
+
 // equalJSON reports whether two values are written alike.
-func equalJSON(a, b any) bool { return bytes.Equal(appendJSON(nil, a), appendJSON(nil, b)) }
+func (m *mender) equalJSON(a, b any) bool {
+	m.spend(1)
+	switch av := a.(type) {
+	case nil, bool, number, string:
+		return a == b
+	case []any:
+		bv, ok := b.([]any)
+		return ok && slices.EqualFunc(av, bv, m.equalJSON)
+	case *object:
+		bv, ok := b.(*object)
+		return ok && (av == bv || slices.EqualFunc(av.members, bv.members, func(x, y member) bool { return x.key == y.key && m.equalJSON(x.value, y.value) }))
+	}
+	return a == b // tooDeep
+}

@@ -36,7 +36,7 @@ func keyByte(c byte) bool {
 // stands, and no alias is also a key: the way back is unambiguous.
 func (m *mender) findAliases(root *object) {
 	keys := map[string]bool{}
-	collectKeys(root, keys)
+	m.collectKeys(root, keys)
 	var illegal []string
 	taken := map[string]int{}
 	for k := range keys {
@@ -55,8 +55,10 @@ func (m *mender) findAliases(root *object) {
 	}
 	m.alias, m.original = make(map[string]string, len(illegal)), make(map[string]string, len(illegal))
 	for _, k := range illegal {
+		m.spend(1 + len(k)/4)
 		a := plainAlias(k)
 		for n := 0; taken[a] > 1 || n > 0 && taken[a] > 0 || hasKey(m.original, a); n++ {
+			m.spend(1 + len(k)/4)
 			a = hashedAlias(k, n)
 		}
 		m.alias[k], m.original[a] = a, k
@@ -66,15 +68,17 @@ func (m *mender) findAliases(root *object) {
 func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
 
 // collectKeys gathers the property keys of a schema and of all below it.
-func collectKeys(o *object, keys map[string]bool) {
+func (m *mender) collectKeys(o *object, keys map[string]bool) {
+	m.spend(1 + len(o.members))
 	if props := o.object("properties"); props != nil {
+		m.spend(len(props.members))
 		for _, p := range props.members {
 			keys[p.key] = true
 		}
 	}
 	children(o, func(_, _ string, sub any) {
 		if s, ok := sub.(*object); ok {
-			collectKeys(s, keys)
+			m.collectKeys(s, keys)
 		}
 	})
 }

@@ -11,6 +11,7 @@ const maxReport = 100
 
 // A mender mends one schema. Its methods change the tree that it was given, which is its own.
 type mender struct {
+	*meter
 	root *object
 	// cut reports that values were nested too deep to be read.
 	cut    bool
@@ -25,8 +26,9 @@ type mender struct {
 	loosened map[*object]bool
 	// loose counts the changes by which a schema may accept more.
 	loose int
-	// rules say in words what the mended root can no longer say.
-	rules []string
+	// rules say in words what the mended root can no longer say, ruleSize how long they are together.
+	rules    []string
+	ruleSize int
 }
 
 // push goes down to a schema, pop comes back.
@@ -69,7 +71,7 @@ func pointer(parts []string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteByte('/')
-		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(p, "~", "~0"), "/", "~1"))
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(shorten(p), "~", "~0"), "/", "~1"))
 	}
 	return b.String()
 }
@@ -78,8 +80,11 @@ func index(i int) string { return strconv.Itoa(i) }
 
 // shorten keeps text that is quoted in a report short.
 func shorten(s string) string {
-	if r := []rune(s); len(r) > 80 {
-		return string(r[:80]) + "…"
+	n := 0
+	for i := range s {
+		if n++; n > 80 {
+			return strings.ToValidUTF8(s[:i], "\ufffd") + "…"
+		}
 	}
-	return s
+	return strings.ToValidUTF8(s, "\ufffd")
 }

@@ -61,6 +61,7 @@ func (m *mender) dependencies(o *object) {
 		return
 	}
 	m.mend("dependencies", "dialect", "written as dependentRequired and dependentSchemas")
+	m.spend(len(deps.members))
 	for _, d := range deps.members {
 		key := "dependentSchemas"
 		switch d.value.(type) {
@@ -85,6 +86,7 @@ func (m *mender) liftRequired(o *object) {
 		return
 	}
 	var lifted []any
+	m.spend(len(props.members))
 	for _, p := range props.members {
 		sub, ok := p.value.(*object)
 		if !ok {
@@ -111,8 +113,14 @@ func (m *mender) liftRequired(o *object) {
 		list = []any{s}
 	}
 	list = slices.Clone(list)
+	there := make(map[string]bool, len(list))
+	for _, e := range list {
+		if s, ok := e.(string); ok {
+			there[s] = true
+		}
+	}
 	for _, k := range lifted {
-		if !slices.Contains(list, k) {
+		if s, _ := k.(string); !there[s] { // the keys of an object are different
 			list = append(list, k)
 		}
 	}

@@ -106,18 +106,18 @@ func TestRandomWrecks(t *testing.T) {
 	for seed := range uint64(1200) {
 		w := newWrecker(seed)
 		raw := json.RawMessage(w.schema(4))
-		m, q := ForModel(Tool{Name: "t", InputSchema: raw}, nil)
+		m, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: raw}, nil)
 		if q != nil {
 			continue
 		}
 		if err := accepted(m); err != nil {
 			t.Fatalf("seed %d: %s\nbecomes %s\n%v", seed, raw, m.InputSchema, err)
 		}
-		again, q := ForModel(Tool{Name: "t", InputSchema: m.InputSchema}, nil)
+		again, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: m.InputSchema}, nil)
 		if q != nil || string(again.InputSchema) != string(m.InputSchema) || len(again.Report) > 0 || again.Description != "" {
 			t.Fatalf("seed %d: %s\nbecomes %s\nand then %s, %v, %v", seed, raw, m.InputSchema, again.InputSchema, again.Report, q)
 		}
-		same, _ := ForModel(Tool{Name: "t", InputSchema: raw}, nil)
+		same, _ := ForModel(t.Context(), Tool{Name: "t", InputSchema: raw}, nil)
 		if string(same.InputSchema) != string(m.InputSchema) || same.Description != m.Description || fmt.Sprint(same.Report) != fmt.Sprint(m.Report) {
 			t.Fatalf("seed %d: %s\nbecomes %s and %s", seed, raw, m.InputSchema, same.InputSchema)
 		}

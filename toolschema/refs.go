@@ -28,18 +28,24 @@ type resolver struct {
 	hints map[*object]string
 	// used are keywords of the root that hold definitions under another name; they go when their schemas have moved.
 	used map[string]bool
-	// seen are the schemas that have been looked at.
-	seen map[*object]bool
+	// seen are the schemas that have been looked at, depth is how many are being looked at.
+	seen  map[*object]bool
+	depth int
+	// at are the positions of the schemas in order.
+	at map[*object]int
 }
+
+// maxChain bounds how many schemas, one referred to or contained by the other, are looked at at a time.
+const maxChain = 20_000
 
 // resolve rewrites all references of root.
 func (m *mender) resolve(root *object) {
-	if !mentionsRefs(root) {
+	if !m.mentionsRefs(root) {
 		return
 	}
-	r := &resolver{m: m, root: root, places: map[string]*object{}, refs: map[*object]*object{}, seen: map[*object]bool{}, hints: map[*object]string{}, used: map[string]bool{}}
+	r := &resolver{m: m, root: root, places: map[string]*object{}, refs: map[*object]*object{}, seen: map[*object]bool{}, hints: map[*object]string{}, used: map[string]bool{}, at: map[*object]int{}}
 	r.objectify()
-	r.collect(root, &url.URL{})
+	r.collect(root, &url.URL{}, 0)
 	r.find(root, root)
 	state := make(map[*object]int, len(r.order))
 	for _, o := range r.order {
@@ -57,6 +63,7 @@ func (r *resolver) objectify() {
 		if defs == nil {
 			continue
 		}
+		r.m.spend(len(defs.members))
 		for i, d := range defs.members {
 			switch d.value {
 			case true:
@@ -69,17 +76,18 @@ func (r *resolver) objectify() {
 }
 
 // mentionsRefs reports whether a value has a reference anywhere: most schemas have none.
-func mentionsRefs(v any) bool {
+func (m *mender) mentionsRefs(v any) bool {
+	m.spend(1)
 	switch v := v.(type) {
 	case *object:
-		for _, m := range v.members {
-			if m.key == "$ref" || m.key == "$dynamicRef" || m.key == "$recursiveRef" || mentionsRefs(m.value) {
+		for _, e := range v.members {
+			if e.key == "$ref" || e.key == "$dynamicRef" || e.key == "$recursiveRef" || m.mentionsRefs(e.value) {
 				return true
 			}
 		}
 	case []any:
 		for _, e := range v {
-			if mentionsRefs(e) {
+			if m.mentionsRefs(e) {
 				return true
 			}
 		}
@@ -87,8 +95,9 @@ func mentionsRefs(v any) bool {
 	return false
 }
 
-// collect finds what can be referred to by URI.
-func (r *resolver) collect(o *object, base *url.URL) {
+// collect finds what can be referred to by URI. long is the length of the base's.
+func (r *resolver) collect(o *object, base *url.URL, long int) {
+	r.m.spend(1 + len(o.members))
 	id := o.text("$id")
 	if id == "" && strings.Contains(o.text("id"), "://") { // draft-04
 		id = o.text("id")
@@ -96,11 +105,15 @@ func (r *resolver) collect(o *object, base *url.URL) {
 	if id != "" {
 		if u, err := base.Parse(strings.TrimSuffix(id, "#")); err == nil {
 			base = u
-			r.place(base.String(), o)
+			uri := base.String()
+			long = len(uri)
+			r.place(uri, o)
 		}
+		r.m.spend((long + len(id)) / 8)
 	}
 	for _, k := range []string{"$anchor", "$dynamicAnchor"} {
 		if a := o.text(k); a != "" {
+			r.m.spend((long + len(a)) / 8)
 			u := *base
 			u.Fragment = a
 			r.place(u.String(), o)
@@ -108,7 +121,7 @@ func (r *resolver) collect(o *object, base *url.URL) {
 	}
 	children(o, func(_, _ string, sub any) {
 		if s, ok := sub.(*object); ok {
-			r.collect(s, base)
+			r.collect(s, base, long)
 		}
 	})
 }
@@ -125,6 +138,11 @@ func (r *resolver) find(o, resource *object) {
 		return
 	}
 	r.seen[o] = true
+	r.m.spend(1 + len(o.members))
+	if r.depth++; r.depth > maxChain {
+		panic(overrun{fmt.Sprintf("its schema has a chain of more than %d references", maxChain)})
+	}
+	defer func() { r.depth-- }()
 	if id := o.text("$id"); o != r.root && id != "" && !strings.HasPrefix(id, "#") {
 		resource = o
 	}
@@ -147,6 +165,7 @@ func (r *resolver) find(o, resource *object) {
 			}
 			r.hint(target, ref)
 			r.refs[o] = target
+			r.at[o] = len(r.order)
 			r.order = append(r.order, o)
 			r.find(target, r.root) // it may stand where no schema is looked for
 		}
@@ -188,6 +207,7 @@ func (r *resolver) target(ref string, resource *object) *object {
 	if ref == "#" {
 		return resource
 	}
+	r.m.spend(1 + len(ref)/4)
 	if pointer, ok := strings.CutPrefix(ref, "#/"); ok {
 		if t := follow(resource, pointer); t != nil {
 			return t
@@ -196,6 +216,7 @@ func (r *resolver) target(ref string, resource *object) *object {
 	}
 	base := &url.URL{}
 	if id := resource.text("$id"); id != "" {
+		r.m.spend(len(id) / 8)
 		if u, err := url.Parse(strings.TrimSuffix(id, "#")); err == nil {
 			base = u
 		}
@@ -245,6 +266,7 @@ func follow(o *object, pointer string) *object {
 // at, so that the last reference on the way to it has to go.
 func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) {
 	state[o] = 1
+	r.m.spend(1 + len(o.members))
 	if t := r.refs[o]; t != nil && (state[t] == 1 || state[t] == 0 && r.breakCircles(t, state)) {
 		delete(r.refs, o)
 		r.m.loosened[o] = true
@@ -266,7 +288,7 @@ func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) 
 func (r *resolver) write() {
 	r.legalizeNames()
 	names := map[*object]string{r.root: "#"}
-	taken := map[string]bool{}
+	taken, next := map[string]bool{}, map[string]int{}
 	for _, k := range defsKeys {
 		if defs := r.root.object(k); defs != nil {
 			for _, d := range defs.members {
@@ -279,17 +301,18 @@ func (r *resolver) write() {
 	}
 	for _, o := range r.order {
 		if t := r.refs[o]; t != nil && names[t] == "" {
-			names[t] = r.move(t, taken)
+			names[t] = r.move(t, taken, next)
 		}
 	}
 	for _, o := range r.order {
 		if t := r.refs[o]; t != nil {
+			r.m.spend(1 + len(o.members))
 			o.members = append([]member{{"$ref", names[t]}}, o.members...)
 			o.reindex()
 		}
 	}
-	for k := range r.used {
-		r.root.remove(k)
+	if len(r.used) > 0 {
+		r.root.removeAll(r.used)
 	}
 }
 
@@ -300,26 +323,36 @@ func (r *resolver) legalizeNames() {
 		if defs == nil {
 			continue
 		}
+		taken := make(map[string]bool, len(defs.members))
+		for _, d := range defs.members {
+			taken[d.key] = true
+		}
 		for i, d := range defs.members {
+			r.m.spend(1 + len(d.key)/8)
 			if legalKey(d.key) {
 				continue
 			}
 			name := plainAlias(d.key)
-			for n := 0; defs.find(name) >= 0; n++ {
+			for n := 0; taken[name]; n++ {
+				r.m.spend(1 + len(d.key)/8)
 				name = hashedAlias(d.key, n)
 			}
+			taken[name] = true
 			defs.members[i].key = name
-			defs.reindex()
 		}
+		defs.reindex()
 	}
 }
 
-// move makes a schema that stands elsewhere a definition, and leaves a reference in its place.
-func (r *resolver) move(t *object, taken map[string]bool) string {
+// move makes a schema that stands elsewhere a definition, and leaves a reference in its place. next has the
+// numbers from which on names are free.
+func (r *resolver) move(t *object, taken map[string]bool, next map[string]int) string {
 	hint := cmp.Or(r.hints[t], "shared")
-	name := hint
-	for i := 2; taken[name]; i++ {
-		name = fmt.Sprintf("%.50s_%d", hint, i)
+	name, stem := hint, fmt.Sprintf("%.50s", hint)
+	for i := max(next[stem], 2); taken[name]; i++ {
+		r.m.spend(1)
+		name = stem + "_" + index(i)
+		next[stem] = i + 1
 	}
 	taken[name] = true
 	defs := r.root.object("$defs")
@@ -333,11 +366,8 @@ func (r *resolver) move(t *object, taken map[string]bool) string {
 	if own := r.refs[t]; own != nil { // its own reference goes with it
 		r.refs[def] = own
 		delete(r.refs, t)
-		for i, o := range r.order {
-			if o == t {
-				r.order[i] = def
-			}
-		}
+		i := r.at[t]
+		r.order[i], r.at[def] = def, i
 	}
 	t.members, t.index = []member{{"$ref", ref}}, nil
 	r.m.mend("$ref", "reference", "a schema that is referred to where it stands has become the definition %s", name)

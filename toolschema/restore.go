@@ -1,7 +1,6 @@
 package toolschema
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -17,12 +16,22 @@ type back struct {
 // RestoreArgs turns arguments that the model wrote for the mended schema into the server's own
 // shape: mended keys become what they were, at every depth, where the schema has them. All else comes back
 // byte for byte: numbers, order, spaces, keys that the schema does not know, and arguments that are no JSON.
+//
+// The work is bounded. Arguments that would take more, because many schemas apply to many of their values, get
+// every mended key back from there on, wherever it stands.
 func (m Model) RestoreArgs(args json.RawMessage) json.RawMessage {
 	if m.back == nil || !json.Valid(args) {
 		return args
 	}
-	r := &restorer{back: m.back, data: args}
-	r.value([]any{m.back.root})
+	return m.back.restore(args, maxRestore)
+}
+
+// maxRestore bounds the schemas that are looked at for the values of one call's arguments.
+const maxRestore = 2 << 20
+
+func (b *back) restore(args json.RawMessage, work int) json.RawMessage {
+	r := &restorer{back: b, data: args, left: work}
+	r.value([]any{b.root})
 	if r.done == 0 {
 		return args
 	}
@@ -37,6 +46,16 @@ type restorer struct {
 	// out holds what data[:done] has become.
 	out  []byte
 	done int
+	// left is how many more schemas may be looked at. Without any, no key is held against the schemas any more.
+	left int
+	// ends are where objects and arrays end, by where they begin; made when somebody asks.
+	ends map[int]int
+}
+
+// spend counts schemas that are looked at and reports whether there may be more.
+func (r *restorer) spend(n int) bool {
+	r.left = max(r.left-n, 0)
+	return r.left > 0
 }
 
 // value passes over a value that the schemas are about.
@@ -68,10 +87,8 @@ func (r *restorer) object(schemas []*object) {
 	r.at++
 	for r.peek() != '}' {
 		from := r.at
-		r.at, _ = stringEnd(r.data, r.at)
-		var key string
-		_ = json.Unmarshal(r.data[from:r.at], &key) // it is valid
-		if original, ok := r.original[key]; ok && names(schemas, key) {
+		key := r.key()
+		if original, ok := r.original[key]; ok && r.names(schemas, key) {
 			if present == nil {
 				present = r.keys(start)
 			}
@@ -82,7 +99,7 @@ func (r *restorer) object(schemas []*object) {
 		}
 		r.peek()
 		r.at++ // the colon
-		r.value(members(schemas, key))
+		r.value(r.members(schemas, key))
 		if r.peek() == ',' {
 			r.at++
 		}
@@ -90,23 +107,66 @@ func (r *restorer) object(schemas []*object) {
 	r.at++
 }
 
-// keys are the keys of the object that begins at an offset.
+// key reads the string at hand. It is valid.
+func (r *restorer) key() string {
+	from := r.at
+	end, escaped := stringEnd(r.data, r.at)
+	r.at = end
+	if !escaped {
+		return string(r.data[from+1 : end-1])
+	}
+	var key string
+	_ = json.Unmarshal(r.data[from:end], &key)
+	return key
+}
+
+// keys are the keys of the object that begins at an offset. It passes over the values without reading them.
 func (r *restorer) keys(start int) map[string]bool {
 	out := map[string]bool{}
-	var o map[string]json.RawMessage
-	if err := json.NewDecoder(bytes.NewReader(r.data[start:])).Decode(&o); err != nil {
-		return out
-	}
-	for k := range o {
-		out[k] = true
+	back := r.at
+	defer func() { r.at = back }()
+	r.at = start + 1
+	for r.peek() != '}' {
+		out[r.key()] = true
+		r.peek()
+		r.at++ // the colon
+		if c := r.peek(); c == '{' || c == '[' {
+			r.at = r.endOf(r.at)
+		} else {
+			r.value(nil)
+		}
+		if r.peek() == ',' {
+			r.at++
+		}
 	}
 	return out
+}
+
+// endOf is where the object or array that begins at an offset ends. All are looked for at once.
+func (r *restorer) endOf(start int) int {
+	if r.ends == nil {
+		r.ends = map[int]int{}
+		var open []int
+		for i := 0; i < len(r.data); i++ {
+			switch r.data[i] {
+			case '"':
+				end, _ := stringEnd(r.data, i)
+				i = end - 1
+			case '{', '[':
+				open = append(open, i)
+			case '}', ']':
+				r.ends[open[len(open)-1]] = i + 1
+				open = open[:len(open)-1]
+			}
+		}
+	}
+	return r.ends[start]
 }
 
 func (r *restorer) array(schemas []*object) {
 	r.at++
 	for i := 0; r.peek() != ']'; i++ {
-		r.value(elements(schemas, i))
+		r.value(r.elements(schemas, i))
 		if r.peek() == ',' {
 			r.at++
 		}
@@ -116,12 +176,15 @@ func (r *restorer) array(schemas []*object) {
 
 // closure are the schemas and all that apply to the same value through them.
 func (r *restorer) closure(schemas []any) []*object {
+	if len(schemas) == 0 {
+		return nil
+	}
 	var out []*object
 	seen := map[*object]bool{}
 	var add func(v any)
 	add = func(v any) {
 		o, ok := v.(*object)
-		if !ok || seen[o] {
+		if !ok || seen[o] || !r.spend(1+len(o.members)) {
 			return
 		}
 		seen[o] = true
@@ -142,7 +205,10 @@ func (r *restorer) closure(schemas []any) []*object {
 }
 
 // names reports whether one of the schemas speaks of a property.
-func names(schemas []*object, key string) bool {
+func (r *restorer) names(schemas []*object, key string) bool {
+	if !r.spend(len(schemas)) {
+		return true
+	}
 	return slices.ContainsFunc(schemas, func(o *object) bool {
 		if props := o.object("properties"); props.find(key) >= 0 {
 			return true
@@ -151,19 +217,23 @@ func names(schemas []*object, key string) bool {
 			return true
 		}
 		list, _ := o.list("required")
+		r.spend(len(list))
 		return slices.Contains(list, any(key))
 	})
 }
 
 // members are the schemas for the value of a property.
-func members(schemas []*object, key string) []any {
+func (r *restorer) members(schemas []*object, key string) []any {
+	if !r.spend(len(schemas)) {
+		return nil
+	}
 	var out []any
 	for _, o := range schemas {
 		if sub, ok := o.object("properties").get(key); ok {
 			out = append(out, sub)
 			continue
 		}
-		if patterns := o.object("patternProperties"); patterns != nil {
+		if patterns := o.object("patternProperties"); patterns != nil && r.spend(len(patterns.members)) {
 			for _, p := range patterns.members {
 				out = append(out, p.value)
 			}
@@ -178,7 +248,10 @@ func members(schemas []*object, key string) []any {
 }
 
 // elements are the schemas for an element of an array.
-func elements(schemas []*object, i int) []any {
+func (r *restorer) elements(schemas []*object, i int) []any {
+	if !r.spend(len(schemas)) {
+		return nil
+	}
 	var out []any
 	for _, o := range schemas {
 		if list, ok := o.list("prefixItems"); ok && i < len(list) {

@@ -10,7 +10,7 @@ import (
 
 func forModel(t testing.TB, schema string) Model {
 	t.Helper()
-	m, q := ForModel(Tool{Name: "t", InputSchema: json.RawMessage(schema)}, nil)
+	m, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: json.RawMessage(schema)}, nil)
 	if q != nil {
 		t.Fatal(q)
 	}
@@ -185,7 +185,7 @@ func TestRestoreArgsOfRandomSchemas(t *testing.T) {
 			root = m.choice(3)
 		}
 		schema := fmt.Sprintf(`%s,"$defs":{"d0":%s,"d1":%s}}`, root.schema[:len(root.schema)-1], m.defs[0].schema, m.defs[1].schema)
-		model, q := ForModel(Tool{Name: "t", InputSchema: json.RawMessage(schema)}, nil)
+		model, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: json.RawMessage(schema)}, nil)
 		if q != nil {
 			t.Fatal(q)
 		}

@@ -69,7 +69,7 @@ func (m *mender) flattenRoot(o *object) (reason string, ok bool) {
 		}
 		o.set("required", list)
 	}
-	pruneDefinitions(o)
+	m.pruneDefinitions(o)
 	return "", true
 }
 
@@ -110,13 +110,15 @@ func (f *flattener) flatten(v any) arguments {
 	}
 	f.active[o] = true
 	defer delete(f.active, o)
+	f.m.spend(1 + 2*len(o.members))
 	out := arguments{props: &object{}, impossible: !mayBeObject(o)}
 	if own := o.object("properties"); own != nil {
+		f.m.spend(2 * len(own.members))
 		for _, p := range own.members {
 			out.props.set(p.key, p.value)
 		}
 	}
-	out.required = texts(o, "required")
+	out.required = f.texts(o, "required")
 	for _, kw := range o.members {
 		switch shape := keywords[kw.key]; {
 		case slices.Contains(rootKeys, kw.key), shape == isUnknown, kw.key == "type", kw.key == "properties", kw.key == "required",
@@ -126,18 +128,18 @@ func (f *flattener) flatten(v any) arguments {
 		}
 	}
 	if ref := o.text("$ref"); ref != "" {
-		out.and(f.flatten(f.lookup(ref)), true)
+		f.and(&out, f.flatten(f.lookup(ref)), true)
 	}
 	if list, ok := o.list("allOf"); ok {
 		for _, sub := range list {
-			out.and(f.flatten(sub), len(list) == 1)
+			f.and(&out, f.flatten(sub), len(list) == 1)
 		}
 	}
 	f.choose(o, "anyOf", &out)
 	f.choose(o, "oneOf", &out)
 	f.condition(o, &out)
 	if not, ok := o.get("not"); ok {
-		f.m.rule("Not allowed: " + inWords(not) + ".")
+		f.m.rule("Not allowed: " + f.m.inWords(not) + ".")
 	}
 	return out
 }
@@ -167,11 +169,14 @@ func mayBeObject(o *object) bool {
 	return slices.Contains(list, any("object"))
 }
 
-func texts(o *object, key string) []string {
+func (f *flattener) texts(o *object, key string) []string {
 	list, _ := o.list(key)
+	f.m.spend(len(list))
 	out := make([]string, 0, len(list))
+	seen := make(map[string]bool, len(list))
 	for _, e := range list {
-		if s, ok := e.(string); ok && !slices.Contains(out, s) {
+		if s, ok := e.(string); ok && !seen[s] {
+			seen[s] = true
 			out = append(out, s)
 		}
 	}
@@ -179,20 +184,17 @@ func texts(o *object, key string) []string {
 }
 
 // and adds what must hold as well. Keywords that close an object are about one schema's own properties and are taken over from a lone one only.
-func (a *arguments) and(b arguments, alone bool) {
+func (f *flattener) and(a *arguments, b arguments, alone bool) {
+	f.m.spend(1 + 2*len(b.props.members) + len(a.required) + len(b.required) + len(a.others)*len(b.others))
 	a.impossible = a.impossible || b.impossible
 	for _, p := range b.props.members {
 		if have, ok := a.props.get(p.key); ok {
-			a.props.set(p.key, both(have, p.value))
+			a.props.set(p.key, f.both(have, p.value))
 		} else {
 			a.props.set(p.key, p.value)
 		}
 	}
-	for _, r := range b.required {
-		if !slices.Contains(a.required, r) {
-			a.required = append(a.required, r)
-		}
-	}
+	a.required = union(a.required, b.required)
 	for _, kw := range b.others {
 		closes := kw.key == "additionalProperties" || kw.key == "unevaluatedProperties" || kw.key == "propertyNames"
 		if (alone || !closes) && !slices.ContainsFunc(a.others, func(m member) bool { return m.key == kw.key }) {
@@ -201,24 +203,42 @@ func (a *arguments) and(b arguments, alone bool) {
 	}
 }
 
+// union is a and what b has beside it.
+func union(a, b []string) []string {
+	if len(b) == 0 {
+		return a
+	}
+	have := make(map[string]bool, len(a)+len(b))
+	for _, s := range a {
+		have[s] = true
+	}
+	for _, s := range b {
+		if !have[s] {
+			have[s] = true
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
 // both is a schema for values that match a and b.
-func both(a, b any) any {
+func (f *flattener) both(a, b any) any {
 	switch {
-	case isAnything(b) || same(a, b):
+	case isAnything(b) || f.same(a, b):
 		return a
 	case isAnything(a):
 		return b
 	}
-	return combine("allOf", a, b)
+	return f.combine("allOf", a, b)
 }
 
 // combine puts b beside a under a keyword, once.
-func combine(key string, a, b any) any {
+func (f *flattener) combine(key string, a, b any) any {
 	list := []any{a}
 	if o, ok := a.(*object); ok && len(o.members) == 1 && o.members[0].key == key {
 		list, _ = o.list(key)
 	}
-	if slices.ContainsFunc(list, func(have any) bool { return same(have, b) }) {
+	if slices.ContainsFunc(list, func(have any) bool { return f.same(have, b) }) {
 		return a
 	}
 	if len(list) >= maxAlternatives {
@@ -228,13 +248,13 @@ func combine(key string, a, b any) any {
 }
 
 // same reports whether two schemas are one, or written alike.
-func same(a, b any) bool {
+func (f *flattener) same(a, b any) bool {
 	ao, aok := a.(*object)
 	bo, bok := b.(*object)
 	if aok && bok && (ao == bo || len(ao.members) != len(bo.members)) {
 		return ao == bo
 	}
-	return equalJSON(a, b)
+	return f.m.equalJSON(a, b)
 }
 
 func isAnything(v any) bool {
@@ -265,7 +285,7 @@ func (f *flattener) choose(o *object, key string, out *arguments) {
 		out.impossible = true
 		return
 	}
-	out.or(possible)
+	f.or(out, possible)
 	if len(possible) == 1 {
 		return // it has become what holds
 	}
@@ -280,26 +300,31 @@ func (f *flattener) choose(o *object, key string, out *arguments) {
 }
 
 // or adds alternatives.
-func (a *arguments) or(alternatives []arguments) {
-	union := &object{}
-	common := slices.Clone(alternatives[0].required)
+func (f *flattener) or(a *arguments, alternatives []arguments) {
+	props := &object{}
+	made := enums{}
+	needs := map[string]int{} // how many alternatives require it
 	for _, alt := range alternatives {
+		f.m.spend(1 + 2*len(alt.props.members) + len(alt.required))
 		for _, p := range alt.props.members {
-			if have, ok := union.get(p.key); ok {
-				union.set(p.key, either(have, p.value))
+			if have, ok := props.get(p.key); ok {
+				props.set(p.key, f.either(have, p.value, made))
 			} else {
-				union.set(p.key, p.value)
+				props.set(p.key, p.value)
 			}
 		}
-		common = slices.DeleteFunc(common, func(r string) bool { return !slices.Contains(alt.required, r) })
+		for _, r := range alt.required {
+			needs[r]++
+		}
 	}
-	merged := arguments{props: union, required: common}
+	common := slices.DeleteFunc(slices.Clone(alternatives[0].required), func(r string) bool { return needs[r] < len(alternatives) })
+	merged := arguments{props: props, required: common}
 	if len(alternatives) == 1 {
 		merged.others = alternatives[0].others
 	} else if allClosed(alternatives) {
 		merged.others = []member{{"additionalProperties", false}}
 	}
-	a.and(merged, true)
+	f.and(a, merged, true)
 }
 
 // allClosed reports whether no alternative takes other properties.
@@ -312,22 +337,25 @@ func allClosed(alternatives []arguments) bool {
 	return true
 }
 
+// enums are the enumerations that were made of several, with what is in them.
+type enums map[*object]map[string]bool
+
 // either is a schema for values that match a or b. Constants and enumerations become one enumeration.
-func either(a, b any) any {
-	if isAnything(a) || same(a, b) {
+func (f *flattener) either(a, b any, made enums) any {
+	if isAnything(a) || f.same(a, b) {
 		return a
 	}
 	if isAnything(b) {
 		return b
 	}
-	if merged, ok := oneEnum(a, b); ok {
+	if merged, ok := f.oneEnum(a, b, made); ok {
 		return merged
 	}
-	return combine("anyOf", a, b)
+	return f.combine("anyOf", a, b)
 }
 
 // oneEnum merges two schemas that differ in their constant values only.
-func oneEnum(a, b any) (any, bool) {
+func (f *flattener) oneEnum(a, b any, made enums) (any, bool) {
 	ao, aok := a.(*object)
 	bo, bok := b.(*object)
 	if !aok || !bok {
@@ -335,19 +363,28 @@ func oneEnum(a, b any) (any, bool) {
 	}
 	av, arest, aok := values(ao)
 	bv, brest, bok := values(bo)
-	if !aok || !bok || !equalJSON(arest, brest) {
+	if !aok || !bok || !f.m.equalJSON(arest, brest) {
 		return nil, false
 	}
-	all := slices.Clone(av)
+	have, mine := made[ao], made[ao] != nil
+	if !mine {
+		have = make(map[string]bool, len(av))
+		for _, v := range av {
+			have[string(f.m.json(v))] = true
+		}
+		ao = newObject(slices.Clone(ao.members)...)
+		ao.remove("const")
+		made[ao] = have
+		av = slices.Clone(av)
+	}
 	for _, v := range bv {
-		if !slices.ContainsFunc(all, func(have any) bool { return equalJSON(have, v) }) {
-			all = append(all, v)
+		if text := string(f.m.json(v)); !have[text] {
+			have[text] = true
+			av = append(av, v)
 		}
 	}
-	out := newObject(slices.Clone(ao.members)...)
-	out.remove("const")
-	out.set("enum", all)
-	return out, true
+	ao.set("enum", av)
+	return ao, true
 }
 
 // values are the constant values of a schema, and its type.
@@ -396,15 +433,15 @@ func (f *flattener) condition(o *object, out *arguments) {
 		for i := range alternatives {
 			alternatives[i].required, alternatives[i].others = nil, nil
 		}
-		out.or(alternatives)
+		f.or(out, alternatives)
 	}
 	if len(parts) > 0 {
-		f.m.rule("If " + inWords(cond) + " holds, " + strings.Join(parts, ", ") + ".")
+		f.m.rule("If " + f.m.inWords(cond) + " holds, " + strings.Join(parts, ", ") + ".")
 	}
 }
 
 // pruneDefinitions takes out the definitions that nothing refers to, now that the root is merged.
-func pruneDefinitions(root *object) {
+func (m *mender) pruneDefinitions(root *object) {
 	used := map[string]bool{}
 	var mark func(v any)
 	mark = func(v any) {
@@ -412,6 +449,7 @@ func pruneDefinitions(root *object) {
 		if !ok {
 			return
 		}
+		m.spend(1 + len(o.members))
 		if ref := o.text("$ref"); ref != "" && !used[ref] {
 			used[ref] = true
 			mark((&flattener{root: root}).lookup(ref))

@@ -6,7 +6,7 @@
 // with its reason. The tool that it is given is never modified, and equal input gives equal
 // bytes.
 //
-//	m, q := toolschema.ForModel(toolschema.Tool{Server: "notion", Name: "search", InputSchema: raw}, nil)
+//	m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: "notion", Name: "search", InputSchema: raw}, nil)
 //	if q != nil {
 //		return q // leave this tool out, say why, keep its siblings
 //	}
@@ -38,6 +38,7 @@ package toolschema
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -76,6 +77,8 @@ type Tool struct {
 
 // Options are the limits. The zero value, like a nil pointer, means the defaults.
 type Options struct {
+	// Budget bounds the work for all tools that it is given to; nil means that each tool has one of its own.
+	Budget *Budget
 	// MaxName is the longest name, in bytes. Zero means [DefaultMaxName]; it is kept within 16 and 128.
 	MaxName int
 	// MaxDescription is the longest description, in characters, before the mark that it is cut. Zero means [DefaultMaxDescription].
@@ -85,9 +88,12 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	opts := Options{DefaultMaxName, DefaultMaxDescription, DefaultMaxSchema}
+	opts := Options{Budget: &Budget{}, MaxName: DefaultMaxName, MaxDescription: DefaultMaxDescription, MaxSchema: DefaultMaxSchema}
 	if o == nil {
 		return opts
+	}
+	if o.Budget != nil {
+		opts.Budget = o.Budget
 	}
 	if o.MaxName > 0 {
 		opts.MaxName = min(max(o.MaxName, 16), 128)
@@ -146,8 +152,15 @@ func (q *Quarantine) Error() string {
 }
 
 // ForModel makes the model's copy of t. With a Quarantine the Model is empty. Tools whose mended names are alike are for the caller to tell apart.
-func ForModel(t Tool, o *Options) (Model, *Quarantine) {
+//
+// The work is bounded for each tool and each [Budget]; a tool that would take more is quarantined, and so is one that
+// is being mended when ctx ends.
+func ForModel(ctx context.Context, t Tool, o *Options) (Model, *Quarantine) {
 	opts := o.withDefaults()
+	return mendTool(&meter{ctx: ctx, budget: opts.Budget}, t, opts)
+}
+
+func mendTool(work *meter, t Tool, opts Options) (Model, *Quarantine) {
 	quarantine := func(reason string) (Model, *Quarantine) {
 		return Model{}, &Quarantine{Server: t.Server, Tool: t.Name, Reason: reason}
 	}
@@ -160,7 +173,7 @@ func ForModel(t Tool, o *Options) (Model, *Quarantine) {
 		return quarantine(fmt.Sprintf("its schema has %d bytes", len(t.InputSchema)))
 	}
 	for i, nesting := range nestingLimits {
-		m, schema, reason := mendSchema(t.InputSchema, nesting)
+		m, schema, reason := mendSchema(work, t.InputSchema, nesting)
 		if reason != "" {
 			return quarantine(reason)
 		}
@@ -185,23 +198,32 @@ func ForModel(t Tool, o *Options) (Model, *Quarantine) {
 }
 
 // mendSchema mends a schema whose values below a level are cut. A reason means that it cannot be mended.
-func mendSchema(raw json.RawMessage, nesting int) (m *mender, schema json.RawMessage, reason string) {
-	m = &mender{loosened: map[*object]bool{}}
+func mendSchema(work *meter, raw json.RawMessage, nesting int) (m *mender, schema json.RawMessage, reason string) {
+	m = &mender{meter: work, loosened: map[*object]bool{}}
+	if over := work.guarded(func() { schema, reason = m.all(raw, nesting) }); over != "" {
+		return nil, nil, over
+	}
+	return m, schema, reason
+}
+
+// all goes through the passes, one after the other.
+func (m *mender) all(raw json.RawMessage, nesting int) (schema json.RawMessage, reason string) {
+	m.spend(1 + len(raw)/8)
 	root, reason := m.parse(raw, nesting)
 	if reason != "" {
-		return nil, nil, reason
+		return nil, reason
 	}
 	m.root = root
 	m.resolve(root)
 	m.findAliases(root)
 	m.clean(root)
 	if reason, ok := m.rootType(root); !ok {
-		return nil, nil, reason
+		return nil, reason
 	}
 	if reason, ok := m.flattenRoot(root); !ok {
-		return nil, nil, reason
+		return nil, reason
 	}
-	return m, appendJSON(nil, root), ""
+	return m.json(root), ""
 }
 
 // parse reads a schema and makes its root an object.

@@ -30,12 +30,12 @@ func TestNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m, q := ForModel(tt.tool, &Options{MaxName: tt.max})
+			m, q := ForModel(t.Context(), tt.tool, &Options{MaxName: tt.max})
 			if q != nil {
 				t.Fatal(q)
 			}
 			if tt.name[0] == 'b' { // the hash is the same each time, whatever it is
-				if again, _ := ForModel(tt.tool, &Options{MaxName: tt.max}); again.Name != m.Name || len(m.Name) != min(max(tt.max, 16), 128) {
+				if again, _ := ForModel(t.Context(), tt.tool, &Options{MaxName: tt.max}); again.Name != m.Name || len(m.Name) != min(max(tt.max, 16), 128) {
 					t.Errorf("got %q of %d characters, then %q", m.Name, len(m.Name), again.Name)
 				}
 				return
@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 			}
 		})
 	}
-	if _, q := ForModel(Tool{Server: "s"}, nil); q == nil || q.Error() != `tool "" of server "s" is left out: it has no name` {
+	if _, q := ForModel(t.Context(), Tool{Server: "s"}, nil); q == nil || q.Error() != `tool "" of server "s" is left out: it has no name` {
 		t.Errorf("a tool without a name: got %v", q)
 	}
 }
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 func TestLongNamesStayApart(t *testing.T) {
 	const server = "3f2b8c1d-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
 	name := func(tool string) string {
-		m, q := ForModel(Tool{Server: server, Name: tool, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}, nil)
+		m, q := ForModel(t.Context(), Tool{Server: server, Name: tool, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}, nil)
 		if q != nil {
 			t.Fatal(q)
 		}
@@ -95,7 +95,7 @@ func TestDescriptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m, q := ForModel(Tool{Name: "t", Description: tt.in, InputSchema: json.RawMessage(tt.schema)}, &Options{MaxDescription: tt.max})
+			m, q := ForModel(t.Context(), Tool{Name: "t", Description: tt.in, InputSchema: json.RawMessage(tt.schema)}, &Options{MaxDescription: tt.max})
 			if q != nil {
 				t.Fatal(q)
 			}
@@ -154,7 +154,7 @@ func TestModelIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestReportNamesEveryChange(t *testing.T) {
-	m, _ := ForModel(Tool{Name: "a b", Description: "x\xff", InputSchema: json.RawMessage(`{"type":"OBJECT","properties":{"n!":{"type":"int","minLength":-1}}}`)}, nil)
+	m, _ := ForModel(t.Context(), Tool{Name: "a b", Description: "x\xff", InputSchema: json.RawMessage(`{"type":"OBJECT","properties":{"n!":{"type":"int","minLength":-1}}}`)}, nil)
 	want := []Mend{
 		{"name", "name", `"a b" is written as "a_b"`},
 		{"description", "text", "text that is not valid Unicode is replaced by U+FFFD"},
@@ -174,7 +174,7 @@ func FuzzForModel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
 		before := string(schema)
-		m, q := ForModel(Tool{Name: "t", InputSchema: schema}, nil)
+		m, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: schema}, nil)
 		if string(schema) != before {
 			t.Fatalf("the tool's own schema has changed")
 		}
@@ -184,7 +184,7 @@ func FuzzForModel(f *testing.F) {
 		if err := accepted(m); err != nil {
 			t.Fatalf("%s\nbecomes %s\n%v", schema, m.InputSchema, err)
 		}
-		again, q := ForModel(Tool{Name: "t", InputSchema: m.InputSchema}, nil)
+		again, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: m.InputSchema}, nil)
 		if q != nil || string(again.InputSchema) != string(m.InputSchema) || len(again.Report) > 0 {
 			t.Fatalf("%s\nis mended again, to %s, %v, %v", m.InputSchema, again.InputSchema, again.Report, q)
 		}
@@ -212,7 +212,7 @@ func BenchmarkForModel(b *testing.B) {
 			t := benchmarkTool(props)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, q := ForModel(t, nil); q != nil {
+				if _, q := ForModel(b.Context(), t, nil); q != nil {
 					b.Fatal(q)
 				}
 			}

@@ -15,8 +15,12 @@ const (
 
 // rule keeps a sentence for the description. Two that say the same are one.
 func (m *mender) rule(s string) {
+	if m.ruleSize > 4*maxRules { // what follows is cut in any case
+		return
+	}
 	if !slices.Contains(m.rules, s) {
 		m.rules = append(m.rules, s)
+		m.ruleSize += len(s)
 	}
 }
 
@@ -28,21 +32,29 @@ func (m *mender) ruleText() string {
 }
 
 // inWords is a schema as the model can read it in a sentence.
-func inWords(v any) string {
-	s, _ := truncate(string(appendJSON(nil, v)), maxWords)
+func (m *mender) inWords(v any) string {
+	s, _ := truncate(string(m.json(v)), maxWords)
 	return s
 }
 
 // setOf names the arguments that an alternative asks for.
 func (f *flattener) setOf(sub any, alt arguments) string {
 	var parts []string
+	needed := make(map[string]bool, len(alt.required))
+	for _, r := range alt.required {
+		needed[r] = true
+	}
+	f.m.spend(len(alt.required) + len(alt.props.members))
 	add := func(key string) {
+		if len(parts) > maxSets {
+			return // what follows is cut in any case
+		}
 		p, _ := alt.props.get(key)
 		o, _ := p.(*object)
 		if vals, _, ok := valuesOf(o); ok && len(vals) <= 4 {
 			said := make([]string, len(vals))
 			for i, v := range vals {
-				said[i] = inWords(v)
+				said[i] = f.m.inWords(v)
 			}
 			key += " = " + strings.Join(said, " or ")
 		}
@@ -54,7 +66,7 @@ func (f *flattener) setOf(sub any, alt arguments) string {
 	for _, p := range alt.props.members {
 		o, _ := p.value.(*object)
 		vals, _, constant := valuesOf(o)
-		required := slices.Contains(alt.required, p.key)
+		required := needed[p.key]
 		if !required && (len(alt.required) == 0 || constant && len(vals) == 1) {
 			add(p.key)
 		}

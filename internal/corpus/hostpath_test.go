@@ -152,7 +152,7 @@ func corpusLists(t testing.TB) map[string]json.RawMessage {
 func modelTools(t testing.TB, h *mcphost.Host) (models []toolschema.Model, tools []mcphost.Tool) {
 	t.Helper()
 	for _, tool := range h.Tools() {
-		m, q := toolschema.ForModel(toolschema.Tool{
+		m, q := toolschema.ForModel(t.Context(), toolschema.Tool{
 			Server: tool.Server, Name: tool.Name, FullName: tool.FullName, Description: tool.Description, InputSchema: tool.InputSchema,
 		}, nil)
 		if q != nil {

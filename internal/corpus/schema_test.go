@@ -23,7 +23,7 @@ func TestModelTakesEveryTool(t *testing.T) {
 	for _, s := range Load(t) {
 		var own []toolschema.Model
 		for _, tool := range s.Tools {
-			m, q := toolschema.ForModel(input(s, tool), nil)
+			m, q := toolschema.ForModel(t.Context(), input(s, tool), nil)
 			if q != nil {
 				quarantined++
 				t.Logf("quarantined: %v", q)
@@ -54,7 +54,7 @@ func TestNamesAreWithinLimits(t *testing.T) {
 	owners := map[string]string{}
 	for _, s := range Load(t) {
 		for _, tool := range s.Tools {
-			m, q := toolschema.ForModel(input(s, tool), nil)
+			m, q := toolschema.ForModel(t.Context(), input(s, tool), nil)
 			if q != nil {
 				continue
 			}
@@ -75,7 +75,7 @@ func TestArgumentsReachTheServer(t *testing.T) {
 	plain, renamed := 0, 0
 	for _, s := range Load(t) {
 		for _, tool := range s.Tools {
-			m, q := toolschema.ForModel(input(s, tool), nil)
+			m, q := toolschema.ForModel(t.Context(), input(s, tool), nil)
 			if q != nil {
 				continue
 			}
