@@ -145,7 +145,7 @@ func TestMendingIsBounded(t *testing.T) {
 		many(20_000, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }) + `}}}}`
 	growth.AtMost(t, maxWork+1<<20, []int{1}, func(int) int {
 		spent, _, q := steps(t, expensive)
-		if q == nil || !strings.Contains(q.Reason, "more than the 8388608 steps that mending one may take") {
+		if q == nil || !strings.Contains(q.Reason, "more than the 2097152 steps that mending one may take") {
 			t.Errorf("got %v, want a quarantine for the work", q)
 		}
 		return spent

@@ -7,10 +7,10 @@ import (
 
 const (
 	// maxWork bounds the steps of mending one tool. A step is a value that is looked at, or a few bytes. The largest
-	// of the tools that people use take a hundredth of it.
-	maxWork = 8 << 20
+	// of the tools that people use take a two-hundredth of it.
+	maxWork = 2 << 20
 	// defaultBudget bounds the steps for the tools of one [Budget].
-	defaultBudget = 32 << 20
+	defaultBudget = 8 << 20
 	// looks is how many steps pass between two looks at the context.
 	looks = 4 << 10
 )

@@ -116,6 +116,7 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	out := make([]*mcp.Tool, 0, len(tools))
 	offered := map[string]offer{}
 	var problems []agent.MCPServerError
+	budget := &toolschema.Budget{}
 	leaveOut := func(tool, why string) {
 		problems = append(problems, agent.MCPServerError{Name: g.name, Type: "tool_left_out", Message: "tool " + quoted(tool) + " is left out: " + why})
 	}
@@ -133,7 +134,7 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 			leaveOut(t.Name, err.Error())
 			continue
 		}
-		m, q := toolschema.ForModel(toolschema.Tool{Server: g.name, Name: t.Name, Description: t.Description, InputSchema: schema}, &toolschema.Options{MaxName: maxName})
+		m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: g.name, Name: t.Name, Description: t.Description, InputSchema: schema}, &toolschema.Options{MaxName: maxName, Budget: budget})
 		alias, fits := strings.CutPrefix(m.Name, prefix)
 		switch {
 		case q != nil:

@@ -153,7 +153,7 @@ func (t *turn) await(c *call) string {
 	name := c.use.Name
 	for range 2 { // as it is now, and once its server has come up
 		h, server, pending := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
-		t.s.refreshTable()
+		t.s.refreshTable(t.ctx)
 		if tl := t.s.table.byName[name]; tl != nil { // after the status: it may have come up just now
 			c.tool = tl
 			return ""

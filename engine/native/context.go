@@ -55,14 +55,14 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 	state := s.context
 	s.mu.Unlock()
 	if state == nil {
-		state = s.firstContext()
+		state = s.firstContext(ctx)
 	}
 	return state.usage(s.output.tools()), nil
 }
 
 // firstContext is what the first request would be made of by now.
-func (s *session) firstContext() *contextState {
-	t := newTable(s.hosts(), tableOptions{policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool})
+func (s *session) firstContext(ctx context.Context) *contextState {
+	t := newTable(ctx, s.hosts(), tableOptions{policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool})
 	search := !s.searchOff() && s.finder.mode.percent == 0
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },

@@ -51,7 +51,7 @@ func (s *session) start(t *turn, problems []permission.Problem) error {
 		return err
 	}
 	s.started = true
-	s.refreshTable()
+	s.refreshTable(t.ctx)
 	s.settleReferences()
 	s.introduce()
 	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
@@ -88,17 +88,18 @@ func (t *turn) firstWait() (err error) {
 }
 
 // refreshTable brings the table up to date with what the servers offer.
-func (s *session) refreshTable() {
+func (s *session) refreshTable(ctx context.Context) {
 	if s.table == nil || !s.table.current(s.hosts(), s.permissions().Rules(permission.Deny), len(s.builtins())) {
-		s.freshTable()
+		s.freshTable(ctx)
 	}
 }
 
-// freshTable makes the table anew.
-func (s *session) freshTable() *table {
-	s.table = newTable(s.hosts(), tableOptions{
+// freshTable makes the table anew. If ctx ends meanwhile the tools that were not looked at are not in it, and it
+// is made again when the next one is wanted.
+func (s *session) freshTable(ctx context.Context) *table {
+	s.table = newTable(ctx, s.hosts(), tableOptions{
 		policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
-		builtins: s.builtins(),
+		builtins: s.builtins(), before: s.table,
 	})
 	s.settleSearch(s.table)
 	s.mu.Lock()
@@ -198,7 +199,7 @@ func (t *turn) end() {
 func (t *turn) run(in *agent.Input) *agent.Result {
 	s := t.s
 	s.preferModel()
-	s.refreshTable()
+	s.refreshTable(t.ctx)
 	s.greet()
 	t.start, t.told = s.history.mark(), s.finder.told
 	s.heard.turn = nil
@@ -284,7 +285,7 @@ func (t *turn) step() *agent.Result {
 	if r := t.overBudget(); r != nil {
 		return r
 	}
-	t.s.refreshTable()
+	t.s.refreshTable(t.ctx)
 	t.s.announce()
 	resp, f := t.request()
 	switch {

@@ -27,7 +27,7 @@ func (t *turn) request() (*response, *failure) {
 	overloads, quarantines, rethoughts, mended, unreachable := 0, 0, 0, 0, 0
 	t.asked++
 	for attempt := 1; ; attempt++ {
-		s.refreshTable()
+		s.refreshTable(t.ctx)
 		s.chooseModel()
 		began := time.Now()
 		t.heard = nil
@@ -146,7 +146,7 @@ func (t *turn) quarantine(f *failure) bool {
 	tl := s.offer.sent[f.tool]
 	s.quarantined[tl.FullName] = "the API refused it: " + clip(f.text, 300)
 	s.finder.refused(tl.model.Name)
-	s.freshTable()
+	s.freshTable(t.ctx)
 	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, clip(f.text, 300))
 	return true
 }

@@ -144,7 +144,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		s.accepted, s.given.resumed = s.history.mark(), true
 		o.History = nil // it is the session's now, in another form
 	}
-	if s.output, err = newStructured(o.OutputSchema, s.env); err != nil {
+	if s.output, err = newStructured(ctx, o.OutputSchema, s.env); err != nil {
 		return nil, err
 	}
 	if len(o.MCPServers) > 0 {

@@ -42,7 +42,7 @@ func outputRetriesProblem(env environ) []mcphost.EnvProblem {
 }
 
 // newStructured makes the tool for a schema. A schema that cannot be used is an error that names the option.
-func newStructured(schema json.RawMessage, env environ) (*structured, error) {
+func newStructured(ctx context.Context, schema json.RawMessage, env environ) (*structured, error) {
 	if schema == nil {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func newStructured(schema json.RawMessage, env environ) (*structured, error) {
 	if err := out.server.AddTool(&mcpserver.Tool{Name: outputTool, Description: outputDescription, InputSchema: schema}, given); err != nil {
 		return nil, unusable(err.Error())
 	}
-	m, q := toolschema.ForModel(toolschema.Tool{Name: outputTool, FullName: outputTool, Description: outputDescription, InputSchema: schema}, nil)
+	m, q := toolschema.ForModel(ctx, toolschema.Tool{Name: outputTool, FullName: outputTool, Description: outputDescription, InputSchema: schema}, nil)
 	if q != nil {
 		return nil, unusable(q.Reason)
 	}

@@ -1,7 +1,9 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,6 +52,7 @@ type table struct {
 	leftOut  []mcphost.RejectedTool // what the engine cannot offer, with the reasons
 	builtins int                    // what of the engine's own it was made with: see session.builtins
 	denied   []string               // the rules that it was made with
+	mended   map[toolKey]mending    // the model's copies of the hosts' tools
 }
 
 // names are the names of the tools, in the order of the request.
@@ -66,8 +69,10 @@ type tableOptions struct {
 	policy      *permission.Policy
 	servers     *permission.Servers
 	promptTool  string
-	quarantined map[string]string // full name -> why
-	builtins    []*tool           // tools of the engine's own
+	quarantined map[string]string             // full name -> why
+	builtins    []*tool                       // tools of the engine's own
+	before      *table                        // what was made for its tools is made once; nil if there is none
+	budgets     map[string]*toolschema.Budget // of the servers: set by newTable
 }
 
 // An apiTool is a tool in the form of the request.
@@ -81,22 +86,66 @@ type apiTool struct {
 
 // newTable makes the table of what the hosts offer now. The hosts come in the order of precedence:
 // where two offer a tool under one name, the first has it, and the other is reported.
-func newTable(hosts []*mcphost.Host, o tableOptions) *table {
-	t := &table{byName: map[string]*tool{}}
+func newTable(ctx context.Context, hosts []*mcphost.Host, o tableOptions) *table {
+	t := &table{byName: map[string]*tool{}, mended: map[toolKey]mending{}}
+	o.budgets = newBudgets()
 	for _, h := range hosts {
 		t.revision = append(t.revision, h.Revision()) // before the tools: it may be too old, and not too new
 		offered := h.Tools()
 		t.source = append(t.source, offered)
 		for _, mt := range offered {
-			t.add(&tool{Tool: mt, host: h}, o)
+			t.add(ctx, &tool{Tool: mt, host: h}, o)
 		}
 	}
 	for _, b := range o.builtins {
-		t.add(b, o)
+		t.add(ctx, b, o)
+	}
+	if ctx.Err() != nil {
+		t.source = nil // it is never up to date
 	}
 	t.builtins, t.denied = len(o.builtins), o.policy.Rules(permission.Deny)
 	t.sort()
 	return t
+}
+
+// newBudgets are none yet: each server gets one.
+func newBudgets() map[string]*toolschema.Budget { return map[string]*toolschema.Budget{} }
+
+// A toolKey is a tool of a server.
+type toolKey struct {
+	host         *mcphost.Host
+	server, name string
+}
+
+// A mending is a tool and the model's copy of it, or why there is none.
+type mending struct {
+	of    mcphost.Tool
+	model toolschema.Model
+	left  *toolschema.Quarantine
+}
+
+// mend makes the model's copy of a tool, or takes the one of the table before if the tool is still the same.
+func (t *table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o tableOptions) (toolschema.Model, *toolschema.Quarantine) {
+	key := toolKey{host, mt.Server, mt.Name}
+	if o.before != nil {
+		if m, ok := o.before.mended[key]; ok && m.of.FullName == mt.FullName && m.of.Description == mt.Description && bytes.Equal(m.of.InputSchema, mt.InputSchema) {
+			t.mended[key] = m
+			return m.model, m.left
+		}
+	}
+	budget := o.budgets[mt.Server]
+	if budget == nil {
+		budget = &toolschema.Budget{}
+		o.budgets[mt.Server] = budget
+	}
+	m, q := toolschema.ForModel(ctx, toolschema.Tool{
+		Server: mt.Server, Name: mt.Name, FullName: mt.FullName,
+		Description: mt.Description, InputSchema: mt.InputSchema,
+	}, &toolschema.Options{Budget: budget})
+	if ctx.Err() == nil {
+		t.mended[key] = mending{mt, m, q}
+	}
+	return m, q
 }
 
 // sort brings the tools into the order of the request.
@@ -106,7 +155,7 @@ func (t *table) sort() {
 	})
 }
 
-func (t *table) add(tl *tool, o tableOptions) {
+func (t *table) add(ctx context.Context, tl *tool, o tableOptions) {
 	if o.promptTool != "" && o.servers.Names(o.promptTool, tl.request()) {
 		t.prompt = tl
 		return
@@ -129,10 +178,10 @@ func (t *table) add(tl *tool, o tableOptions) {
 		t.take(tl)
 		return
 	}
-	m, q := toolschema.ForModel(toolschema.Tool{
-		Server: tl.Server, Name: tl.Name, FullName: tl.FullName,
-		Description: tl.Description, InputSchema: tl.InputSchema,
-	}, nil)
+	m, q := t.mend(ctx, tl.host, tl.Tool, o)
+	if ctx.Err() != nil {
+		return // the table is made again
+	}
 	if q != nil {
 		leave("%s", q.Reason)
 		return

@@ -312,7 +312,7 @@ func (t *turn) searchTools(c *call, args json.RawMessage) answer {
 	found := s.search(q)
 	if pending := s.connecting(); len(pending) > 0 && !found.complete {
 		t.awaitServers(pending)
-		s.refreshTable()
+		s.refreshTable(t.ctx)
 		found = s.search(q)
 	}
 	if t.ctx.Err() != nil {
