@@ -130,6 +130,9 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 				continue
 			}
 		}
+		if errors.Is(err, ErrTimeout) {
+			c.calls.Warn("call timed out", "tool", tool, "tool_use_id", o.ToolUseID, "session", o.Session, "error", err)
+		}
 		return nil, c.callError(tool, sent, err)
 	}
 }
@@ -166,7 +169,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	if err != nil {
 		return nil, false, nil, err
 	}
-	defer func() { c.release(l, err == nil) }()
+	defer func() { c.release(l, err) }()
 	c.mu.Lock()
 	t = c.rec.byName[name]
 	c.mu.Unlock()

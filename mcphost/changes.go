@@ -108,7 +108,9 @@ func (c *httpCarrier) follow(ctx context.Context, answered func(), open streamOp
 			}
 			opened = true
 			began := time.Now()
+			c.open.Add(1)
 			err = fmt.Errorf("the stream of changes ended: %w", orEOF(c.events(resp.Body, pos, func() bool { return false })))
+			c.open.Add(-1)
 			if pos.tries = 0; pos.retry == 0 && time.Since(began) < stableAfter {
 				pos.tries = tries // it ends as soon as it is open
 			}
@@ -132,6 +134,12 @@ func (c *httpCarrier) follow(ctx context.Context, answered func(), open streamOp
 			return
 		}
 	}
+}
+
+// hearsChanges reports whether a stream of changes is open, whose end tells of the server's.
+func (l *remoteLink) hearsChanges() bool {
+	c, ok := l.car.(*httpCarrier)
+	return ok && c.open.Load() > 0
 }
 
 // forgot reports whether the server refuses other requests as well, because it does not know the session any more.

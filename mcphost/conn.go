@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -29,15 +30,19 @@ const (
 // A conn is one configured server: the goroutine that owns its connection, and
 // the record that status, tools and calls read.
 type conn struct {
-	name    string
-	cfg     ServerConfig
-	dialer  *dialer
-	log     *slog.Logger
-	remote  bool // HTTP or SSE
-	cache   *toolCache
-	notify  func(Event)
-	touch   func()         // the catalogue must be built anew; c.mu may be held
-	revised *atomic.Uint64 // the host's count of changes
+	name   string
+	cfg    ServerConfig
+	dialer *dialer
+	log    *slog.Logger
+	remote bool // HTTP or SSE
+	cache  *toolCache
+	notify func(Event)
+	// breakAfter and probeInterval are those of [Options], not positive for never.
+	breakAfter    int
+	probeInterval time.Duration
+	calls         *limitedLog    // of calls that timed out
+	touch         func()         // the catalogue must be built anew; c.mu may be held
+	revised       *atomic.Uint64 // the host's count of changes
 
 	quit   chan struct{} // closed by close
 	wg     sync.WaitGroup
@@ -62,6 +67,7 @@ type record struct {
 	list     toolList
 	byName   map[string]*Tool // of list.tools
 	err      error            // why it is not connected, or not wholly
+	stalled  error            // why calls fail at once though it is connected, nil if they do not
 	diag     diagnostics      // of the last connection, once it is gone
 	cached   bool             // list comes from the cache
 	since    time.Time        // of the shown status
@@ -82,6 +88,10 @@ type liveLink struct {
 	users   int
 	retired bool
 	idle    chan struct{} // closed when retired and unused
+
+	silent  int           // calls in a row that timed out while nothing was heard
+	heardAt int64         // what link.heard said at the first of them
+	doubted chan struct{} // whether the server still answers is to be found out; holds one, nil if it cannot be
 }
 
 // A command asks the owning goroutine for something.
@@ -93,9 +103,10 @@ type command struct {
 func newConn(name string, cfg ServerConfig, h *Host) *conn {
 	c := &conn{
 		name: name, cfg: cfg, quit: make(chan struct{}),
-		log:     h.opts.Logger.With("server", name),
-		remote:  cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
-		notify:  h.publish,
+		log:        h.opts.Logger.With("server", name),
+		remote:     cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
+		notify:     h.publish,
+		breakAfter: h.opts.BreakAfter, probeInterval: h.opts.ProbeInterval,
 		touch:   func() { h.revision.Add(1) },
 		revised: &h.revision,
 		cmds:    make(chan command),
@@ -105,8 +116,9 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		changed: make(chan struct{}),
 	}
 	c.rec.since = time.Now()
+	c.calls = &limitedLog{log: c.log}
 	c.dialer = &dialer{
-		name: name, cfg: cfg, opts: &h.opts, log: c.log, shared: h.client,
+		name: name, cfg: cfg, opts: &h.opts, log: c.log, shared: h.client, panics: &limitedLog{log: c.log},
 		mask: newMasker(cfg), limits: h.opts.limitsFor(cfg.common()),
 		handle: h.handlersFor(name, c),
 	}
@@ -229,6 +241,9 @@ func (c *conn) acquire(ctx context.Context) (*liveLink, error) {
 func (c *conn) tryAcquire(waited bool) (*liveLink, <-chan struct{}, error) {
 	switch c.state.phase {
 	case phaseReady:
+		if c.rec.stalled != nil {
+			return nil, nil, c.rec.stalled
+		}
 		if l := c.rec.link; !isClosed(l.done()) && !isClosed(l.lost()) {
 			l.users++
 			return l, nil, nil
@@ -257,16 +272,19 @@ func (c *conn) wantUse() {
 	}
 }
 
-// release ends a use. ok reports that the server answered.
-func (c *conn) release(l *liveLink, ok bool) {
+// release ends a use. err is its error, nil if the server answered.
+func (c *conn) release(l *liveLink, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.users--; l.users == 0 && l.retired {
 		close(l.idle)
 	}
-	if ok {
+	if err == nil {
 		c.rec.lastOK = time.Now()
 		c.rec.proven = c.rec.proven || c.rec.link == l
+		l.silent = 0
+	} else if errors.Is(err, ErrTimeout) {
+		c.timedOut(l)
 	}
 }
 

@@ -32,6 +32,7 @@ type dialer struct {
 	opts   *Options
 	log    *slog.Logger
 	shared *http.Client
+	panics *limitedLog // of functions of the program's
 	mask   masker
 	limits limits
 	handle handlers
@@ -45,13 +46,10 @@ type dialer struct {
 	closed chan struct{}
 }
 
-// dial makes one attempt: connect, handshake, tool list. It begins when the one before is over, which closes
+// dial makes one attempt: connect, handshake, tool list. ctx has the limit for connecting. It begins when the one before is over, which closes
 // before; nil if there was none. The error is a *ConnectError.
 func (d *dialer) dial(ctx context.Context, before <-chan struct{}) (link, toolList, error) {
-	d.awaitClosed(ctx.Done())
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, d.limits.connect, fmt.Errorf("%w after %v", ErrTimeout, d.limits.connect))
-	defer cancel()
 	if before != nil {
 		select {
 		case <-before:
@@ -165,13 +163,15 @@ func (d *dialer) onStderr() func(string) {
 	if d.opts.OnStderr == nil {
 		return nil
 	}
-	return func(line string) { d.opts.OnStderr(d.name, line) }
+	return func(line string) {
+		_ = contain(d.panics, "OnStderr", func() error { d.opts.OnStderr(d.name, line); return nil }) // the log has it
+	}
 }
 
 func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
-	at, err := newEndpoint(ctx, c, d.shared, d.mask)
+	at, err := d.endpoint(ctx, c)
 	if err != nil {
-		return nil, d.fault(ctx, PhaseConfig, err, nil)
+		return nil, d.fault(ctx, endpointPhase(err), err, nil)
 	}
 	l := d.newRemote(d.limits.connect / 2) // a login may go on inside of the probe
 	l.http = true
@@ -196,9 +196,9 @@ func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
 }
 
 func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
-	at, err := newEndpoint(ctx, c, d.shared, d.mask)
+	at, err := d.endpoint(ctx, c)
 	if err != nil {
-		return nil, d.fault(ctx, PhaseConfig, err, nil)
+		return nil, d.fault(ctx, endpointPhase(err), err, nil)
 	}
 	l := d.newRemote(0) // there is no probe
 	car, err := openSSE(ctx, at, l.wire, d.limits.message)
@@ -210,6 +210,15 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// endpointPhase is the phase of a fault in preparing requests: headers that cannot be computed are no fault of the
+// configuration, and may be had later.
+func endpointPhase(err error) string {
+	if errors.As(err, new(*headersError)) {
+		return PhaseStart
+	}
+	return PhaseConfig
 }
 
 func (d *dialer) newRemote(probing time.Duration) *remoteLink {

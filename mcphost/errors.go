@@ -28,6 +28,8 @@ var (
 	// answered, or could be made. Whether a tool may have run for all that says
 	// [CallError.Sent].
 	ErrConnectionLost = errors.New("connection lost")
+	// ErrUnresponsive reports that the server is connected and answers nothing any more; see [Options.BreakAfter].
+	ErrUnresponsive = errors.New("the server answers nothing any more")
 )
 
 // Phases of connecting, as [ConnectError.Phase] has them.

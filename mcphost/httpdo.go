@@ -58,20 +58,30 @@ type endpoint struct {
 	mask    masker
 	hasAuth bool // the configuration brings an Authorization header
 	fresh   bool // a new connection brings new headers
+	// foreign reports that functions of the program's have a part in each request: they may panic, and need not heed contexts.
+	foreign bool
+	panics  *limitedLog
 }
 
-// newEndpoint prepares requests for a configuration. shared is the host's own
-// client.
-func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) (*endpoint, error) {
+// A headersError is the error of a [HeadersFunc].
+type headersError struct{ err error }
+
+func (e *headersError) Error() string { return "computing headers: " + e.err.Error() }
+func (e *headersError) Unwrap() error { return e.err }
+
+// endpoint prepares requests for a configuration.
+func (d *dialer) endpoint(ctx context.Context, c HTTP) (*endpoint, error) {
+	mask := d.mask
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return nil, errors.New("the URL cannot be parsed")
 	}
 	headers := maps.Clone(c.Headers)
 	if c.HeadersFunc != nil {
-		more, err := c.HeadersFunc(ctx)
+		var more map[string]string
+		err := contain(d.panics, "HeadersFunc", func() (err error) { more, err = c.HeadersFunc(ctx); return err })
 		if err != nil {
-			return nil, fmt.Errorf("computing headers: %w", err)
+			return nil, &headersError{err}
 		}
 		if headers == nil {
 			headers = map[string]string{}
@@ -79,7 +89,7 @@ func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) 
 		maps.Copy(headers, more)
 		mask.learn(headerSecrets(more))
 	}
-	e := &endpoint{url: u, header: http.Header{}, mask: mask, fresh: c.HeadersFunc != nil}
+	e := &endpoint{url: u, header: http.Header{}, mask: mask, fresh: c.HeadersFunc != nil, foreign: c.HTTPClient != nil || c.Auth != nil, panics: d.panics}
 	for k, v := range headers {
 		if !validHeader(k, v) {
 			return nil, fmt.Errorf("header %q: invalid name or value", k)
@@ -87,7 +97,7 @@ func newEndpoint(ctx context.Context, c HTTP, shared *http.Client, mask masker) 
 		e.header.Set(k, v)
 	}
 	e.hasAuth = e.header.Get("Authorization") != "" || u.User != nil
-	e.client = client(c, shared)
+	e.client = client(c, d.shared)
 	if c.Auth != nil && !e.hasAuth {
 		e.client.Transport = c.Auth.Transport(learning{e.client.Transport, mask})
 	}
@@ -151,7 +161,7 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 		}
 		maps.Copy(req.Header, e.header)
 		maps.Copy(req.Header, header)
-		resp, err := e.client.Do(req)
+		resp, err := e.send(req)
 		if err != nil {
 			return nil, e.needsAuth(withoutURL(err))
 		}
@@ -166,6 +176,60 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 		target = next
 	}
 	return nil, fmt.Errorf("%w: more than %d in a row", errRedirect, maxRedirects)
+}
+
+// send makes one request. What functions of the program do beyond the end of the request's context is not waited for,
+// and a panic of theirs is the request's error.
+func (e *endpoint) send(req *http.Request) (*http.Response, error) {
+	if !e.foreign {
+		return e.client.Do(req)
+	}
+	type outcome struct {
+		resp *http.Response
+		err  error
+	}
+	ctx := req.Context()
+	done := make(chan outcome)
+	go func() { // ends with the request, which its context ends unless the program's transport does not heed it
+		var o outcome
+		o.err = contain(e.panics, "the HTTP client", func() (err error) {
+			o.resp, err = e.client.Do(req)
+			return err
+		})
+		select {
+		case done <- o:
+		case <-ctx.Done():
+			if o.resp != nil {
+				_ = o.resp.Body.Close() // nobody waits for it
+			}
+		}
+	}()
+	select {
+	case o := <-done:
+		if o.resp != nil {
+			o.resp.Body = &foreignBody{o.resp.Body, e.panics}
+		}
+		return o.resp, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// A foreignBody makes errors of the panics of a body that a transport of the program's gave.
+type foreignBody struct {
+	body   io.ReadCloser
+	panics *limitedLog
+}
+
+// Read implements [io.Reader].
+func (b *foreignBody) Read(p []byte) (n int, err error) {
+	err = contain(b.panics, "reading a response of the HTTP client", func() (err error) { n, err = b.body.Read(p); return err })
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *foreignBody) Close() error {
+	return contain(b.panics, "closing a response of the HTTP client", b.body.Close)
 }
 
 // needsAuth hides secrets in what a server said that wants a login.

@@ -32,6 +32,8 @@ type link interface {
 	complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
 	setLevel(ctx context.Context, level mcp.LoggingLevel) error
 	ping(ctx context.Context) error
+	// heard grows with each message of the server.
+	heard() int64
 
 	diagnostics() diagnostics
 	// close ends the connection and all that belongs to it. It is bounded and

@@ -243,3 +243,4 @@ func (l *localLink) setLevel(ctx context.Context, level mcp.LoggingLevel) error 
 }
 
 func (l *localLink) ping(context.Context) error { return nil }
+func (l *localLink) heard() int64               { return 0 }

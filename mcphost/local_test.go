@@ -267,9 +267,7 @@ func TestCallWaitsForTheServer(t *testing.T) {
 // ReadyFor waits for the servers that a tool's full name may belong to, and for no other.
 func TestReadyForATool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		after := func(d time.Duration) ServerConfig {
-			return InProcess(&fakeProvider{open: func(context.Context) error { time.Sleep(d); return nil }})
-		}
+		after := func(d time.Duration) ServerConfig { return InProcess(opensAfter(d)) }
 		h := newHost(t, map[string]ServerConfig{"a": after(time.Second), "a__b": after(2 * time.Second), "other": after(time.Hour)})
 		began := time.Now()
 		for _, tt := range []struct {

@@ -49,6 +49,14 @@ type Options struct {
 	// IdleTimeout bounds the time in which a call reports no progress. Zero and
 	// [NoTimeout] mean no such limit.
 	IdleTimeout time.Duration
+	// BreakAfter is how many calls in a row to one server may time out, with no message of the server meanwhile, before it is
+	// asked for a sign of life. If it gives none, it is failed and calls to it fail at once with [ErrUnresponsive], until it
+	// gives one: it is asked after 1 s, 2 s, 4 s and so on, up to 30 s. Zero means 3; a negative number means never.
+	BreakAfter int
+	// ProbeInterval is how often a server over HTTP that is idle, and holds no stream of changes open, is looked after, so
+	// that its end does not go unnoticed: by a bare connection to plain http, else by a ping, a third as often. Zero means
+	// 10 s; [NoTimeout] means never.
+	ProbeInterval time.Duration
 	// CloseGrace is how long a child process has after its stdin was closed,
 	// and half of it again after it was asked to terminate, before it is
 	// killed. Zero means 2 s. See [Host.Close].
@@ -119,6 +127,12 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if opts.CloseGrace == 0 {
 		opts.CloseGrace = 2 * time.Second
+	}
+	if opts.BreakAfter == 0 {
+		opts.BreakAfter = DefaultBreakAfter
+	}
+	if opts.ProbeInterval == 0 {
+		opts.ProbeInterval = DefaultProbeInterval
 	}
 	if opts.ConnectTimeout == 0 {
 		opts.ConnectTimeout = opts.envMillis(envConnectTimeout, DefaultConnectTimeout)

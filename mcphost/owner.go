@@ -22,6 +22,7 @@ type owner struct {
 	dialing *dialing        // the attempt under way
 	ended   <-chan struct{} // closed when the latest attempt is over, also if it was called off; nil if there was none
 	times   attemptTimes
+	said    string // why the server is not connected, as the log has it
 	// roundEnd is when the limit for connecting ends the first round of attempts.
 	roundEnd time.Time
 	waiters  []chan error
@@ -176,9 +177,32 @@ func (o *owner) apply(ev event, f facts, err error) {
 		delay = act.timer + rand.N(act.timer/4+1)
 		o.timer = time.NewTimer(delay)
 	}
+	o.logged(ev, n, err)
 	o.record(n, act, err, delay)
 	if act.dial {
 		o.dial()
+	}
+}
+
+// logged writes one record for each change that an operator wants to know of: a connection that was lost, a server that is
+// given up, and one that is back. The attempts on the way are of use for debugging alone.
+func (o *owner) logged(ev event, n state, err error) {
+	var ce *ConnectError
+	why := "" // without what differs from one attempt to the next
+	if errors.As(err, &ce) {
+		why = fmt.Sprint(ce.Phase, ce.Err)
+	}
+	switch {
+	case ev == evLost:
+		o.log.Warn("connection lost", "error", err)
+	case ev == evFailed && n.phase == phaseBackoff, ev == evFailed && o.state.round == roundAgain && why == o.said:
+		o.log.Debug("attempt to connect failed", "attempt", n.attempt, "error", err)
+	case ev == evFailed:
+		o.said = why
+		o.log.Warn("server is not connected", "status", n.status(), "error", err)
+	case ev == evConnected && !o.rec.lastBad.IsZero():
+		o.said = ""
+		o.log.Info("server is connected", "attempt", n.attempt)
 	}
 }
 
@@ -231,7 +255,7 @@ func (o *owner) record(n state, act action, err error, delay time.Duration) {
 func (o *owner) drop() {
 	l := o.rec.link
 	gently := isClosed(l.lost())
-	o.rec.link = nil
+	o.rec.link, o.rec.stalled = nil, nil
 	o.rec.diag = l.diagnostics()
 	l.retired, l.idle = true, make(chan struct{})
 	if l.users == 0 {
@@ -253,43 +277,82 @@ func (o *owner) drop() {
 
 // dial begins an attempt.
 func (o *owner) dial() {
-	ctx, cancel := context.WithCancel(o.ctx)
+	ctx, cancel := context.WithCancel(o.ctx) // without the limit: its outcome is to be told
 	d := &dialing{began: time.Now(), cancel: cancel}
 	o.times.add(d.began)
 	before, ended := o.ended, make(chan struct{})
 	o.ended = ended
+	limit := o.dialer.limits.connect
+	within := func(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+		return context.WithDeadlineCause(ctx, end, fmt.Errorf("%w after %v", ErrTimeout, limit))
+	}
 	bounded, release := ctx, func() {}
 	if o.state.round == roundInitial { // all of its attempts together have the limit for connecting
-		limit := o.dialer.limits.connect
 		if o.state.attempt == 1 {
 			o.roundEnd = d.began.Add(limit)
 		}
 		stop := context.AfterFunc(o.start, cancel)
 		var end context.CancelFunc
-		bounded, end = context.WithDeadlineCause(ctx, o.roundEnd, fmt.Errorf("%w after %v", ErrTimeout, limit))
+		bounded, end = within(ctx, o.roundEnd)
 		release = func() { end(); stop() }
 	}
 	o.dialing = d
 	o.wg.Go(func() {
-		defer close(ended)
 		defer cancel()
 		defer release()
-		l, list, err := o.dialer.dial(bounded, before)
-		select {
-		case o.results <- dialed{d, l, list, err}:
-		case <-ctx.Done():
-			if l != nil {
-				_ = l.close() // nobody wants it any more
-			}
-			if err == nil {
-				err = o.dialer.fault(ctx, PhaseInitialize, ctx.Err(), nil)
-			}
-			select {
-			case o.results <- dialed{of: d, err: err}:
-			case <-o.ctx.Done():
-			}
-		}
+		o.dialer.awaitClosed(bounded.Done())
+		bounded, stop := within(bounded, time.Now().Add(limit))
+		defer stop()
+		out := make(chan dialed, 1)
+		go func() { // ends with dial: soon after bounded, unless functions of the program do not heed it
+			defer close(ended)
+			l, list, err := o.dialer.dial(bounded, before)
+			out <- dialed{d, l, list, err} // never blocks: the channel holds the one outcome
+		}()
+		o.finish(ctx, o.await(bounded, out, d))
 	})
+}
+
+// abandonAfter is how long an attempt may go on after its context ended, to tell why it failed.
+const abandonAfter = 250 * time.Millisecond
+
+// await returns the outcome of an attempt. One that does not end with its context is left alone: what it brings is closed.
+func (o *owner) await(ctx context.Context, out chan dialed, d *dialing) dialed {
+	select {
+	case r := <-out:
+		return r
+	case <-ctx.Done():
+	}
+	t := time.NewTimer(abandonAfter)
+	defer t.Stop()
+	select {
+	case r := <-out:
+		return r
+	case <-t.C:
+	}
+	go func() { // ends with the attempt
+		if r := <-out; r.link != nil {
+			_ = r.link.close() // nobody wants it any more
+		}
+	}()
+	return dialed{of: d, err: o.dialer.fault(ctx, PhaseStart, ctx.Err(), nil)}
+}
+
+// finish hands the outcome of an attempt to the owner's loop. A connection that nobody wants any more is closed first.
+func (o *owner) finish(ctx context.Context, d dialed) {
+	select {
+	case o.results <- d:
+		return
+	case <-ctx.Done():
+	}
+	if d.link != nil {
+		_ = d.link.close()
+		d.link, d.err = nil, o.dialer.fault(ctx, PhaseInitialize, ctx.Err(), nil)
+	}
+	select {
+	case o.results <- d:
+	case <-o.ctx.Done():
+	}
 }
 
 func (o *owner) dialed(d dialed) {
@@ -321,7 +384,10 @@ func (o *owner) dialed(d dialed) {
 		return
 	}
 	o.mu.Lock()
-	o.rec.link = &liveLink{link: d.link}
+	o.rec.link = &liveLink{link: d.link, heardAt: d.link.heard()}
+	if _, ok := d.link.(*remoteLink); ok {
+		o.rec.link.doubted = make(chan struct{}, 1)
+	}
 	o.rec.info = d.link.info()
 	o.setList(d.list)
 	now := time.Now()
@@ -330,7 +396,9 @@ func (o *owner) dialed(d dialed) {
 	o.mu.Unlock()
 	o.apply(evConnected, facts{}, nil)
 	o.keep()
-	o.resume(o.rec.link)
+	live := o.rec.link
+	o.wg.Go(func() { o.watch(live) })
+	o.resume(live)
 	o.answer(nil)
 }
 

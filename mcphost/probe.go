@@ -35,6 +35,9 @@ type lateProbe struct {
 // case; its own count up from 1.
 const listenID = 1 << 40
 
+// askID is what the ids of requests count up from that the library has no part in.
+const askID = 1 << 41
+
 // begin starts the clock of a probe. w.mu is held.
 func (w *wire) beginProbe(out *outgoing) {
 	w.probe = probe{id: out.id, params: out.params}

@@ -100,6 +100,7 @@ func (w *wire) failure() error {
 func (l *remoteLink) info() linkInfo        { return l.told }
 func (l *remoteLink) done() <-chan struct{} { return l.wire.done }
 func (l *remoteLink) lost() <-chan struct{} { return l.wire.lost }
+func (l *remoteLink) heard() int64          { return l.wire.heard.Load() }
 
 func (l *remoteLink) err() error {
 	if err := l.wire.failure(); err != nil || !isClosed(l.wire.lost) {
@@ -120,16 +121,17 @@ func (l *remoteLink) diagnostics() diagnostics {
 	return d
 }
 
-// close ends the session. The carrier goes first: the library waits for calls
-// under way, which its end fails.
+// close ends the session. The library waits for messages that it sends, which the end of the carrier ends, and for
+// handlers of the server's questions, which may be the program's and heed nothing.
 func (l *remoteLink) close() error { return l.ender() }
 
 func (l *remoteLink) shutdown() error {
 	l.wire.end(errLinkClosed)
+	var wg sync.WaitGroup
 	if l.inner != nil {
-		_ = l.inner.Close() // what it has to say the carrier says better
+		wg.Go(func() { _ = l.inner.Close() }) // what it has to say the carrier says better
 	}
-	return l.car.close()
+	return errors.Join(l.car.close(), awaitAll(&wg))
 }
 
 var errLinkClosed = errors.New("the connection was closed")

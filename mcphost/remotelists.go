@@ -157,8 +157,16 @@ func (l *remoteLink) setLevel(ctx context.Context, level mcp.LoggingLevel) error
 	})
 }
 
-// ping asks for a sign of life. A server that does not know ping is alive.
+// ping asks for a sign of life. A server that does not know ping is alive. The stateless protocol has no ping; what its
+// handshake asks for may be asked again at any time.
 func (l *remoteLink) ping(ctx context.Context) error {
+	if l.told.version >= statelessSince {
+		l.wire.mu.Lock()
+		params := l.wire.probe.params
+		l.wire.mu.Unlock()
+		err := l.wire.ask(ctx, methodDiscover, params)
+		return l.doubt(ctx, new(callScope), err)
+	}
 	err := l.plain(ctx, func(ctx context.Context) error { return l.inner.Ping(ctx, nil) })
 	if isCode(err, jsonrpc.CodeMethodNotFound) {
 		return nil

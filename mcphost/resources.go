@@ -55,10 +55,10 @@ func requestOnce[T any](ctx context.Context, c *conn, do func(ctx context.Contex
 	ctx, clock := c.clock(ctx, l, &Tool{}, &CallOptions{})
 	defer clock.stop()
 	v, err := do(ctx, l.link)
-	c.release(l, err == nil)
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}
+	c.release(l, err)
 	return v, c.dialer.lastWords(ctx, l.link, err)
 }
 

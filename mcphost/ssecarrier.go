@@ -146,7 +146,7 @@ func (c *sseCarrier) send(ctx context.Context, m *outgoing) error {
 		if caller.Err() != nil {
 			return caller.Err()
 		}
-		if errors.Is(err, errRedirect) {
+		if errors.Is(err, errRedirect) || errors.Is(err, errPanicked) {
 			return err
 		}
 		err = lostOnTheWay(err)
@@ -181,6 +181,5 @@ func (c *sseCarrier) refused(m *outgoing, e *HTTPError) error {
 func (c *sseCarrier) close() error {
 	c.wire.end(io.EOF)
 	c.cancel()
-	c.wg.Wait()
-	return nil
+	return awaitAll(&c.wg)
 }

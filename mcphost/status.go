@@ -60,6 +60,10 @@ type ServerStatus struct {
 	// NextAttempt is when the next is due, if any.
 	Attempt     int
 	NextAttempt time.Time
+	// ChangesError is why the server's notices of changes of its tools, resources and prompts are not heard at present, so
+	// that the lists may be old: the stream that brings them is refused, or ended and is not open again yet. It is empty
+	// while they are heard, and for a server that says that it sends none.
+	ChangesError string
 	// Cached reports that the tools come from the discovery cache.
 	Cached bool
 
@@ -135,8 +139,11 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	rec, state, shows := c.rec, c.state, c.showsTools()
 	c.mu.Unlock()
 	s.Status, s.Err, s.Attempt = state.status(), rec.err, state.attempt
-	if rec.err != nil {
-		s.Error = rec.err.Error()
+	if rec.stalled != nil {
+		s.Status, s.Err = StatusFailed, rec.stalled
+	}
+	if s.Err != nil {
+		s.Error = s.Err.Error()
 	}
 	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
 	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities
@@ -170,7 +177,7 @@ func (c *conn) diagnose(s *ServerStatus, rec *record) {
 	diag := rec.diag
 	if rec.link != nil {
 		diag = rec.link.diagnostics()
-		s.PID = diag.pid
+		s.PID, s.ChangesError = diag.pid, diag.unheard
 	}
 	s.Stderr, s.Noise, s.NoiseHead = diag.stderr, diag.noise, diag.noiseHead
 	var ce *ConnectError

@@ -57,6 +57,7 @@ type httpCarrier struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	once   sync.Once
+	open   atomic.Int64 // streams of changes that are open
 
 	mu      sync.Mutex // guards the rest
 	closed  bool       // no new goroutine may be added to wg
@@ -250,7 +251,7 @@ func (c *httpCarrier) keepSession(resp *http.Response) {
 // postFailed takes note of a request that the network lost. Where nothing listens any more, or after a few such
 // requests in a row, a new connection is needed.
 func (c *httpCarrier) postFailed(err error) error {
-	if errors.Is(err, errRedirect) {
+	if errors.Is(err, errRedirect) || errors.Is(err, errPanicked) {
 		return err
 	}
 	if errors.As(err, new(*mcpauth.NeedsAuthError)) || errors.As(err, new(*mcpauth.StoreError)) {
@@ -570,8 +571,7 @@ func (c *httpCarrier) close() error {
 		}
 		c.cancel()
 	})
-	c.wg.Wait()
-	return nil
+	return awaitAll(&c.wg)
 }
 
 func (c *httpCarrier) goodbye(session string) {

@@ -59,6 +59,8 @@ type CallOptions struct {
 	// ToolUseID is the model's id of the call. It goes to the server in _meta
 	// as claudecode/toolUseId.
 	ToolUseID string
+	// Session names the conversation that makes the call, for the log. It does not go to the server.
+	Session string
 	// Meta goes to the server as _meta.
 	Meta mcp.Meta
 	// OnProgress hears the progress that the server reports, in order, from one

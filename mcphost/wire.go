@@ -98,6 +98,7 @@ func withCallScope(ctx context.Context, s *callScope) context.Context {
 type pending struct {
 	method string
 	scope  *callScope
+	reply  chan error // of a request of this package's own: gets the server's error, or nil; nil otherwise
 }
 
 // A wire is the connection that the library's client session reads and writes
@@ -121,6 +122,8 @@ type wire struct {
 	err  error // why done is closed
 	left error // why lost is closed
 
+	heard   atomic.Int64 // messages received
+	asks    atomic.Int64 // requests of this package's own
 	inbound atomic.Int64 // requests of the server under way
 	dropped atomic.Int64 // those for which there was no room
 
@@ -287,10 +290,45 @@ func (w *wire) take(id int64) *pending {
 
 // fail answers the request with an id with an error, if it is still pending.
 func (w *wire) fail(id int64, err error) {
-	if w.take(id) == nil {
+	if p := w.take(id); p != nil {
+		w.deliver(p, id, nil, err)
+	}
+}
+
+// deliver passes the answer to a request on to who made it.
+func (w *wire) deliver(p *pending, id int64, result json.RawMessage, err error) {
+	if p.reply != nil {
+		p.reply <- err // never blocks: the channel holds the one reply
 		return
 	}
-	w.push(response(id, nil, err))
+	w.push(response(id, result, err))
+}
+
+// ask makes a request that the library has no part in, and waits for the answer.
+func (w *wire) ask(ctx context.Context, method string, params json.RawMessage) error {
+	id := askID + w.asks.Add(1)
+	jid, _ := jsonrpc.MakeID(float64(id)) // a float64 always makes an id
+	data, err := jsonrpc.EncodeMessage(&jsonrpc.Request{ID: jid, Method: method, Params: params})
+	if err != nil {
+		return err
+	}
+	p := &pending{method: method, reply: make(chan error, 1)}
+	w.mu.Lock()
+	w.pending[id] = p
+	w.mu.Unlock()
+	if err := w.car.send(ctx, &outgoing{data: data, method: method, id: id, params: params}); err != nil {
+		w.take(id)
+		return err
+	}
+	select {
+	case err := <-p.reply:
+		return err
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		w.take(id)
+		return ctx.Err()
+	}
 }
 
 // failAll answers all pending requests with an error.
@@ -340,6 +378,9 @@ func (w *wire) receive(data []byte) bool {
 	for _, m := range msgs {
 		known = w.message(m) || known
 	}
+	if known {
+		w.heard.Add(1)
+	}
 	return known
 }
 
@@ -386,7 +427,7 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		if p.scope != nil {
 			p.scope.refusal = e // the library mistakes some codes for its own
 		}
-		w.push(response(id, nil, e))
+		w.deliver(p, id, nil, e)
 		return
 	}
 	result := m.Result
@@ -404,7 +445,7 @@ func (w *wire) reply(m *rpcmsg.Message) {
 			s.initialized(result)
 		}
 	}
-	w.push(response(id, result, nil))
+	w.deliver(p, id, result, nil)
 }
 
 // served reports whether a request with this method, which lists, was answered.

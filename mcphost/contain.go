@@ -1,0 +1,85 @@
+package mcphost
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// errPanicked reports that a function of the program's panicked.
+var errPanicked = errors.New("a function of the program panicked; the log has the stack")
+
+// contain calls f, a function of the program's, and makes an error of its panic. The log gets the stack.
+func contain(log *limitedLog, what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("panic in a function of the program", "function", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s: %w", what, errPanicked)
+		}
+	}()
+	return f()
+}
+
+const (
+	// logBurst is how many records of one kind a server may cause within logWindow.
+	logBurst  = 10
+	logWindow = 10 * time.Second
+)
+
+// A limitedLog writes a bounded number of records in a time: what a server or a call causes must not flood a log.
+type limitedLog struct {
+	log *slog.Logger
+
+	mu      sync.Mutex // guards the rest
+	since   time.Time  // when the window began
+	written int        // in this window
+	left    int        // records left out since the last one written
+}
+
+// Warn and Error write a record, with the number of those left out before it, or leave it out.
+func (l *limitedLog) Warn(msg string, args ...any)  { l.write(l.log.Warn, msg, args) }
+func (l *limitedLog) Error(msg string, args ...any) { l.write(l.log.Error, msg, args) }
+
+func (l *limitedLog) write(to func(string, ...any), msg string, args []any) {
+	l.mu.Lock()
+	if now := time.Now(); now.Sub(l.since) >= logWindow {
+		l.since, l.written = now, 0
+	}
+	if l.written >= logBurst {
+		l.left++
+		l.mu.Unlock()
+		return
+	}
+	l.written++
+	left := l.left
+	l.left = 0
+	l.mu.Unlock()
+	if left > 0 {
+		args = append(args, "left_out", left)
+	}
+	to(msg, args...)
+}
+
+// closeWait bounds the wait for the goroutines of a connection that is closed: what they read may be of the program's, and
+// heed nothing.
+const closeWait = 500 * time.Millisecond
+
+// awaitAll waits for goroutines that end soon.
+func awaitAll(wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { // ends with them
+		defer close(done)
+		wg.Wait()
+	}()
+	t := time.NewTimer(closeWait)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		return errors.New("a function of the program goes on with a request that was ended")
+	}
+}

@@ -1,0 +1,202 @@
+package mcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	DefaultBreakAfter    = 3
+	DefaultProbeInterval = 10 * time.Second
+)
+
+const (
+	// probeLimit is how long a server may take to give a sign of life.
+	probeLimit = 5 * time.Second
+	// revivePause is the pause between two attempts to get a sign of life of a server that gives none, doubled each time up
+	// to revivePauseMax.
+	revivePause    = time.Second
+	revivePauseMax = 30 * time.Second
+	// pingEvery is how many times as rarely an idle server is pinged as it is connected to.
+	pingEvery = 3
+)
+
+// timedOut takes note of a call that timed out. If that is one of a few in a row, and nothing at all was heard of the
+// server meanwhile, the server is asked for a sign of life. c.mu is held.
+func (c *conn) timedOut(l *liveLink) {
+	if heard := l.heard(); heard != l.heardAt {
+		l.heardAt, l.silent = heard, 0
+	}
+	if l.silent++; c.breakAfter > 0 && l.silent >= c.breakAfter {
+		select {
+		case l.doubted <- struct{}{}:
+		default: // it is asked already, or cannot be
+		}
+	}
+}
+
+// watch looks after the health of a connection until it is over: a server that answers nothing any more shows in the
+// status, and its calls fail at once, until it gives a sign of life; one that died while it was idle is connected anew.
+func (o *owner) watch(l *liveLink) {
+	r, ok := l.link.(*remoteLink)
+	if !ok {
+		return // a server in this process
+	}
+	var tick <-chan time.Time
+	if _, ok := r.car.(*httpCarrier); ok && o.probeInterval > 0 {
+		t := time.NewTicker(o.probeInterval)
+		defer t.Stop()
+		tick = t.C
+	}
+	heard, quiet := l.heard(), 0
+	for {
+		select {
+		case <-o.ctx.Done():
+			return
+		case <-l.done():
+			return
+		case <-l.lost():
+			return
+		case <-l.doubted:
+			o.revive(l)
+		case <-tick:
+			if now := l.heard(); now != heard || r.hearsChanges() {
+				heard, quiet = now, 0
+				continue
+			}
+			quiet++
+			o.probe(l, r, quiet)
+		}
+	}
+}
+
+// probe asks an idle server for a sign of life: by a bare connection where there can be one, else by a ping, more rarely.
+func (o *owner) probe(l *liveLink, r *remoteLink, quiet int) {
+	h, ok := r.car.(*httpCarrier)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, o.probeLimit())
+	defer cancel()
+	if err := h.at.knock(ctx); !errors.Is(err, errors.ErrUnsupported) {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = h.postFailed(err)
+		}
+		return
+	}
+	if quiet%pingEvery != 0 {
+		return
+	}
+	if l.ping(ctx) != nil && ctx.Err() != nil && o.ctx.Err() == nil {
+		o.mu.Lock()
+		o.timedOut(l)
+		o.mu.Unlock()
+	}
+}
+
+// probeLimit is how long the server may take to give a sign of life.
+func (o *owner) probeLimit() time.Duration {
+	if call := o.dialer.limits.call; call > 0 {
+		return min(call, probeLimit)
+	}
+	return probeLimit
+}
+
+// revive pings a server until it gives a sign of life or the connection is over. From the first ping that is not
+// answered until then the server is failed, and its calls fail at once.
+func (o *owner) revive(l *liveLink) {
+	for pause := revivePause; ; pause = min(2*pause, revivePauseMax) {
+		heard := l.heard()
+		ctx, cancel := context.WithTimeout(o.ctx, o.probeLimit())
+		err := l.ping(ctx)
+		silent := err != nil && l.heard() == heard && (ctx.Err() != nil || isClosed(l.done()) || isClosed(l.lost()))
+		cancel()
+		if o.ctx.Err() != nil || isClosed(l.done()) || isClosed(l.lost()) {
+			return // the owner's loop has more to say of that
+		}
+		if !silent {
+			o.resumed(l)
+			return
+		}
+		o.stalled(l, pause)
+		if !o.rest(l, pause) {
+			return
+		}
+	}
+}
+
+// rest waits until it is time for the next ping; false says that the connection is over.
+func (o *owner) rest(l *liveLink, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.done():
+	case <-l.lost():
+	case <-o.ctx.Done():
+	}
+	return false
+}
+
+// stalled takes note that a server answers nothing any more.
+func (o *owner) stalled(l *liveLink, pause time.Duration) {
+	now := time.Now()
+	o.mu.Lock()
+	if o.rec.link != l {
+		o.mu.Unlock()
+		return
+	}
+	first := o.rec.stalled == nil
+	o.rec.nextTry = now.Add(pause)
+	if first {
+		err := o.dialer.fault(o.ctx, PhaseSession, fmt.Errorf("%w: %d calls in a row timed out, and so did a ping", ErrUnresponsive, l.silent), nil)
+		o.rec.stalled, o.rec.since, o.rec.lastBad = err, now, now
+	}
+	err := o.rec.stalled
+	o.broadcast()
+	o.mu.Unlock()
+	if first {
+		o.log.Warn("server answers nothing any more; its calls fail at once until it does", "error", err)
+		o.notify(Event{Server: o.name, Status: StatusFailed, Err: err, Time: now})
+	}
+}
+
+// resumed takes note of a sign of life.
+func (o *owner) resumed(l *liveLink) {
+	now := time.Now()
+	o.mu.Lock()
+	l.silent = 0
+	was := o.rec.stalled != nil && o.rec.link == l
+	if was {
+		o.rec.stalled, o.rec.since, o.rec.lastOK, o.rec.nextTry = nil, now, now, time.Time{}
+		o.broadcast()
+	}
+	o.mu.Unlock()
+	if was {
+		o.log.Info("server answers again")
+		o.notify(Event{Server: o.name, Status: StatusConnected, Time: now})
+	}
+}
+
+// knock makes a bare connection to the server and closes it. The error is [errors.ErrUnsupported] where that says nothing or
+// cannot be: requests go through a proxy or a client of the program's own, or TLS would be begun for nothing.
+func (e *endpoint) knock(ctx context.Context) error {
+	if e.foreign || e.url.Scheme != "http" {
+		return errors.ErrUnsupported
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: e.url}); err != nil || proxy != nil {
+		return errors.ErrUnsupported
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", hostPort(e.url))
+	if err == nil {
+		_ = conn.Close() // nothing was written
+	}
+	return err
+}
