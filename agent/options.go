@@ -187,9 +187,11 @@ type SettingSource string
 const (
 	// SourceUser is the user's: ~/.claude/settings.json and the servers of ~/.claude.json.
 	SourceUser SettingSource = "user"
-	// SourceProject is the project's: .claude/settings.json and .mcp.json in Dir, and .mcp.json in its parents.
+	// SourceProject is the project's: .claude/settings.json and .mcp.json in Dir and the folders above it up to the root of
+	// the repository.
 	SourceProject SettingSource = "project"
-	// SourceLocal is the user's for one project: .claude/settings.local.json and the project's servers in ~/.claude.json.
+	// SourceLocal is the user's for one project: .claude/settings.local.json in the same folders, and the project's servers
+	// in ~/.claude.json.
 	SourceLocal SettingSource = "local"
 )
 

@@ -35,6 +35,14 @@
 // reference stays: \${NAME} is a backslash and the value. The default ends at the matching brace and may hold references. For the
 // text ${NAME} as such, write ${_:-$}{NAME}, with a variable that is not set.
 //
+// # Trust
+//
+// A project's files come with a checkout, from whoever wrote it. Without trust ([LoadOptions.TrustFile]) a .mcp.json gives
+// servers and the policies always_ask and always_deny. Its headersHelper, oauth, maxMessageBytes and always_allow have no
+// effect, an entry that refers to a credential of the model ([mcphost.IsModelCredential]) is refused, and one does not
+// replace the user's of its name. What settings files say without trust is at [LoadSettings]. All that is withheld is a
+// [Problem] of [LevelUntrusted].
+//
 // # Text
 //
 // A byte order mark is skipped. Comments and trailing commas are accepted, with a note since other hosts refuse them. Of a key that stands twice in
@@ -60,7 +68,8 @@ const (
 	ScopeDynamic Scope = "dynamic"
 	// ScopeLocal is the user's own configuration for one project: projects[DIR].mcpServers of ~/.claude.json.
 	ScopeLocal Scope = "local"
-	// ScopeProject is .mcp.json in the directory or one of its parents; the nearest wins.
+	// ScopeProject is .mcp.json in the directory or a folder above it up to the root of the repository; the nearest wins.
+	// One that is not trusted comes behind the user's.
 	ScopeProject Scope = "project"
 	// ScopeUser is mcpServers of ~/.claude.json.
 	ScopeUser Scope = "user"
