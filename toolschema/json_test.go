@@ -54,3 +54,35 @@ func TestParserReadsWhatIsJSON(t *testing.T) {
 		}
 	}
 }
+
+// A caller's limits hold, from the least that is allowed on.
+func TestLimitsOfTheCaller(t *testing.T) {
+	long := strings.Repeat("a long sentence. ", 40)
+	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","description":"` + long + `"}}}`)
+	for _, tt := range []struct {
+		o                    *Options
+		name, text, maxBytes int // what is left at most
+	}{
+		{nil, DefaultMaxName, len([]rune(long)), len(schema)},
+		{&Options{MaxName: 20}, 20, len([]rune(long)), len(schema)},
+		{&Options{MaxName: 1}, 16, len([]rune(long)), len(schema)},
+		{&Options{MaxDescription: 50}, DefaultMaxName, 100, len(schema)},
+		{&Options{MaxSchema: len(schema)}, DefaultMaxName, len([]rune(long)), len(schema)},
+	} {
+		m, q := ForModel(Tool{Server: "server", Name: strings.Repeat("n", 100), Description: long, InputSchema: schema}, tt.o)
+		if q != nil {
+			t.Fatal(q)
+		}
+		if len(m.Name) != tt.name || len([]rune(m.Description)) > tt.text || len(m.InputSchema) > tt.maxBytes {
+			t.Errorf("%+v: a name of %d bytes, a description of %d characters, a schema of %d bytes", tt.o, len(m.Name), len([]rune(m.Description)), len(m.InputSchema))
+		}
+		if tt.text == len([]rune(long)) && m.Description != long && strings.TrimSpace(long) != m.Description {
+			t.Errorf("%+v: the description is cut to %q", tt.o, m.Description)
+		}
+	}
+	_, q := ForModel(Tool{Name: "t", InputSchema: schema}, &Options{MaxSchema: 300})
+	const want = `tool "t" is left out: its schema is larger than 300 bytes, also when what is nested in it is cut`
+	if q == nil || q.Error() != want {
+		t.Errorf("a schema above the limit: got %v, want %s", q, want)
+	}
+}
