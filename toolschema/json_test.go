@@ -23,7 +23,7 @@ func TestMalformedJSONIsRefused(t *testing.T) {
 			if _, _, err := parseJSON([]byte(document), 64); err != errSyntax { //nolint:errorlint // this very one
 				t.Errorf("%s: got %v, want %v", document, err, errSyntax)
 			}
-			_, q := ForModel(Tool{Server: "s", Name: "t", InputSchema: json.RawMessage(document)}, nil)
+			_, q := ForModel(t.Context(), Tool{Server: "s", Name: "t", InputSchema: json.RawMessage(document)}, nil)
 			if q == nil || !strings.Contains(q.Error(), errSyntax.Error()) {
 				t.Errorf("%s: got %v, want a quarantine", document, q)
 			}
@@ -69,7 +69,7 @@ func TestLimitsOfTheCaller(t *testing.T) {
 		{&Options{MaxDescription: 50}, DefaultMaxName, 100, len(schema)},
 		{&Options{MaxSchema: len(schema)}, DefaultMaxName, len([]rune(long)), len(schema)},
 	} {
-		m, q := ForModel(Tool{Server: "server", Name: strings.Repeat("n", 100), Description: long, InputSchema: schema}, tt.o)
+		m, q := ForModel(t.Context(), Tool{Server: "server", Name: strings.Repeat("n", 100), Description: long, InputSchema: schema}, tt.o)
 		if q != nil {
 			t.Fatal(q)
 		}
@@ -80,7 +80,7 @@ func TestLimitsOfTheCaller(t *testing.T) {
 			t.Errorf("%+v: the description is cut to %q", tt.o, m.Description)
 		}
 	}
-	_, q := ForModel(Tool{Name: "t", InputSchema: schema}, &Options{MaxSchema: 300})
+	_, q := ForModel(t.Context(), Tool{Name: "t", InputSchema: schema}, &Options{MaxSchema: 300})
 	const want = `tool "t" is left out: its schema is larger than 300 bytes, also when what is nested in it is cut`
 	if q == nil || q.Error() != want {
 		t.Errorf("a schema above the limit: got %v, want %s", q, want)
