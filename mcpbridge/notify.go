@@ -47,16 +47,14 @@ func (b *Bridge) notify(ctx context.Context, n mcpserver.Notification) {
 }
 
 // wantsLog reports whether a log message is sent: in a modern request only at
-// the level that the request names, or above. A level that there is not asks for
-// nothing.
+// the level that the request names, or above.
 func (b *Bridge) wantsLog(ctx context.Context, n mcpserver.Notification) bool {
 	r := requestFrom(ctx)
 	p, ok := n.Params.(*mcp.LoggingMessageParams)
 	if r == nil || !r.modern || !ok {
 		return true
 	}
-	least := severity(r.level)
-	return least >= 0 && severity(p.Level) >= least
+	return r.level != "" && severity(p.Level) >= severity(r.level)
 }
 
 // announce sends a notification about the server itself: to the client of the

@@ -45,6 +45,10 @@ func openCheckout(dir string) checkout {
 	return checkout{dirs: c.dirs[:1]}
 }
 
+// ProjectFiles returns the places of .mcp.json for a directory, the nearest first: the directory and those above it in the
+// repository that contains it. Without a repository it is the directory alone.
+func ProjectFiles(dir string) []string { return openCheckout(dir).files(ProjectFile) }
+
 // files are the places of a file in the folders of the checkout, the nearest first.
 func (c checkout) files(name ...string) []string {
 	out := make([]string, len(c.dirs))

@@ -116,6 +116,7 @@ func (e Entry) common() mcphost.Common {
 		AlwaysLoad:      e.AlwaysLoad,
 		Required:        e.Required,
 		Disabled:        e.Disabled,
+		DisabledReason:  e.DisabledReason,
 		Scope:           string(e.Scope),
 	}
 	if e.Scope != ScopeDynamic {

@@ -97,6 +97,9 @@ func lockName(path string) (name string, ok bool) {
 	if err != nil {
 		return "", false
 	}
+	if _, err := os.Stat(filepath.Dir(cache)); err != nil {
+		return "", false // a home directory that is not there is not made for a lock
+	}
 	dir := filepath.Join(cache, "tenon", "locks")
 	if os.MkdirAll(dir, 0o700) != nil {
 		return "", false

@@ -113,6 +113,8 @@ type Entry struct {
 	// MaxMessageBytes is the longest message that the server may send; zero when the entry gives none.
 	MaxMessageBytes                int
 	AlwaysLoad, Required, Disabled bool
+	// DisabledReason says why a program has set Disabled, for the server's status. No file sets it.
+	DisabledReason string
 	// Policies are the permission policies of single tools, by the tool's own name.
 	Policies map[string]permission.ToolPolicy
 }

@@ -56,6 +56,9 @@ type Common struct {
 	Required bool
 	// Disabled keeps the server from being connected until [Host.SetEnabled].
 	Disabled bool
+	// DisabledReason says why the server is Disabled, for [ServerStatus.Error].
+	// Empty means that it was switched off on purpose.
+	DisabledReason string
 	// Source and Scope say where the configuration came from. They are passed
 	// through to the status. Source is empty or "sdk" for a server given in
 	// code; anything else counts as a settings file or a plugin for the waits of

@@ -142,8 +142,11 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	if rec.stalled != nil {
 		s.Status, s.Err = StatusFailed, rec.stalled
 	}
-	if s.Err != nil {
+	switch {
+	case s.Err != nil:
 		s.Error = s.Err.Error()
+	case s.Status == StatusDisabled && common.Disabled:
+		s.Error = common.DisabledReason
 	}
 	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
 	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities

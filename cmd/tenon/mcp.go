@@ -25,9 +25,10 @@ func newMCPCommand(p *process) *cobra.Command {
 		Short: "Inspect MCP servers and call their tools, without a model",
 		Long: `Inspect MCP servers and call their tools, without a model, and edit their configuration.
 
-The servers are those of .mcp.json here or in a parent directory (the nearest wins), of the user's and the
-local configuration in ~/.claude.json, and of --mcp-config. What is wrong with a configuration entry is
-reported on standard error, and the other entries are used.`,
+The servers are those of .mcp.json here or in a parent directory of the repository (the nearest wins), of the
+user's and the local configuration in ~/.claude.json, and of --mcp-config. What is wrong with a configuration
+entry is reported on standard error, and the other entries are used. Servers of a project that is not trusted
+are asked about on a terminal, and elsewhere not started: see 'tenon trust'.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: groupRun,
 	}
@@ -79,7 +80,7 @@ func (f *mcpFlags) withServers(ctx context.Context, p *process, names []string, 
 	if f.connectTimeout < 0 {
 		return usagef("--connect-timeout is %v; give more than 0, such as 5s", f.connectTimeout)
 	}
-	srv, err := f.servers(p)
+	srv, err := f.servers(ctx, p, startNamed(names))
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 	if err := checkEntry(p, t, name, entry); err != nil {
 		return err
 	}
-	if err := t.set(name, entry, a.force); err != nil {
+	if err := t.set(p, name, entry, a.force); err != nil {
 		return err
 	}
 	t.warnOfSecrets(p, name, entry)
@@ -285,7 +285,7 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 			continue
 		}
 		var there *usageError
-		switch err := t.set(e.Name, e.Entry, force); {
+		switch err := t.set(p, e.Name, e.Entry, force); {
 		case errors.As(err, &there):
 			failed = true
 			p.warn(fmt.Sprintf("left out %q: %s", e.Name, there.msg))

@@ -103,14 +103,14 @@ func (f *mcpFlags) toolArg(p *process, args []string) (servers []string, tool st
 		}
 		return args[:1], args[1], args[2:], nil
 	}
-	srv, err := f.servers(p)
+	cfg, _, _, err := f.load(p)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	if _, ok := srv.configs[args[0]]; ok && len(args) > 1 {
+	if _, ok := cfg.Servers[args[0]]; ok && len(args) > 1 {
 		return args[:1], args[1], args[2:], nil // a server's key may look like that
 	}
-	for _, name := range srv.names() {
+	for _, name := range cfg.Names() {
 		// The end of a name at the limit is a hash, which may begin within the server's part.
 		if strings.HasPrefix(args[0], toolname.Server(name)+"__") || len(args[0]) == mcphost.DefaultNameLimit {
 			servers = append(servers, name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,7 +64,7 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 	case mcphost.StatusConnected:
 		fmt.Fprintf(b, "fine   %s: %s, connected in %s, protocol %s\n", printable(s.Name), count(s.ToolCount, "tool"), seconds(s.ConnectTime), printable(s.ProtocolVersion))
 	case mcphost.StatusDisabled:
-		fmt.Fprintf(b, "off    %s: disabled in its configuration\n", printable(s.Name))
+		fmt.Fprintf(b, "off    %s: %s\n", printable(s.Name), cmp.Or(oneLine(s.Error), "disabled in its configuration"))
 	default:
 		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), bareReason(s))
 		if a := advice(s); a != "" {

@@ -66,7 +66,11 @@ func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults 
 		case err != nil:
 			return nil, nil, err
 		}
-		for {
+		files := []string{t.file}
+		if s == mcpconfig.ScopeProject {
+			files = mcpconfig.ProjectFiles(filepath.Dir(t.file))
+		}
+		for _, t.file = range files {
 			entry, ok, err := t.get(name)
 			switch {
 			case err != nil && scope != "":
@@ -78,11 +82,9 @@ func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults 
 			case ok:
 				all = append(all, found{t, entry})
 			}
-			up := filepath.Dir(filepath.Dir(t.file))
-			if ok || s != mcpconfig.ScopeProject || filepath.Join(up, ".mcp.json") == t.file {
+			if ok {
 				break
 			}
-			t.file = filepath.Join(up, ".mcp.json")
 		}
 	}
 	return all, faults, nil
@@ -119,7 +121,7 @@ func (t target) get(name string) (json.RawMessage, bool, error) {
 }
 
 // set puts an entry into the file. One that is there is replaced only with force.
-func (t target) set(name string, entry json.RawMessage, force bool) error {
+func (t target) set(p *process, name string, entry json.RawMessage, force bool) error {
 	if _, ok, err := t.get(name); err != nil || ok && !force {
 		if err == nil {
 			err = usagef("there is a server %q in %s already; --force replaces it", name, t.file)
@@ -130,18 +132,42 @@ func (t target) set(name string, entry json.RawMessage, force bool) error {
 	if t.scope != mcpconfig.ScopeProject {
 		mode = 0o600
 	}
-	return t.update(mode, func(doc []byte) ([]byte, error) {
+	return t.update(p, mode, func(doc []byte) ([]byte, error) {
 		return mcpconfig.SetServer(doc, t.place, name, entry)
 	})
 }
 
-// update edits the file; an error names it.
-func (t target) update(mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
-	err := mcpconfig.UpdateFile(t.file, mode, edit)
-	if err != nil && !strings.Contains(err.Error(), t.file) {
-		err = fmt.Errorf("%s: %s", t.file, message(err))
+// update edits the file; an error names it. A project's file that was trusted, or that was not there before, is trusted
+// afterwards: whoever edits it has said what it says.
+func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
+	approved := &approvals{}
+	if t.scope == mcpconfig.ScopeProject {
+		var err error
+		if approved, err = p.approvals(); err != nil {
+			p.warn(oneLine(err.Error()))
+			approved = &approvals{}
+		}
 	}
-	return err
+	var (
+		trusted bool
+		written []byte
+	)
+	err := mcpconfig.UpdateFile(t.file, mode, func(doc []byte) (edited []byte, err error) {
+		trusted = doc == nil || approved.has(t.file, doc)
+		written, err = edit(doc)
+		return written, err
+	})
+	switch {
+	case err != nil && !strings.Contains(err.Error(), t.file):
+		return fmt.Errorf("%s: %s", t.file, message(err))
+	case err != nil:
+		return err
+	case trusted && approved.file != "":
+		if err := approved.approve(map[string][]byte{t.file: written}); err != nil {
+			p.warn(fmt.Sprintf("%s is not trusted: %s", t.file, message(err)))
+		}
+	}
+	return nil
 }
 
 // scopeFlag is the flag --scope, empty unless it is given or has a default.
@@ -179,7 +205,7 @@ func newRemoveCommand(p *process) *cobra.Command {
 				return usagef("there is a server %q in more than one scope; say which: --scope %s or --scope %s", name, all[0].scope, all[1].scope)
 			}
 			t := all[0].target
-			err = t.update(0o600, func(doc []byte) ([]byte, error) {
+			err = t.update(p, 0o600, func(doc []byte) ([]byte, error) {
 				edited, _, err := mcpconfig.RemoveServer(doc, t.place, name)
 				return edited, err
 			})

@@ -58,7 +58,7 @@ func (s *session) list(asJSON, check bool) error {
 // allWell reports whether every server is connected or disabled, and no configuration entry was lost.
 func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 	for _, s := range status {
-		if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
+		if s.Status != mcphost.StatusConnected && !switchedOff(s) {
 			return false
 		}
 	}

@@ -59,7 +59,7 @@ func (s *session) tools(named, asJSON, schema bool) error {
 // reportServers writes a line for each server that is not connected, and for each tool that was left out.
 func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 	for _, s := range status {
-		if s.Status != mcphost.StatusConnected && s.Status != mcphost.StatusDisabled {
+		if s.Status != mcphost.StatusConnected && !switchedOff(s) {
 			failed = true
 			p.warn(serverLine(s))
 		}
@@ -68,6 +68,11 @@ func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 		}
 	}
 	return failed
+}
+
+// switchedOff reports whether a server is disabled on purpose.
+func switchedOff(s mcphost.ServerStatus) bool {
+	return s.Status == mcphost.StatusDisabled && s.Error == ""
 }
 
 // serverLine says that a server is not connected, and why.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -228,5 +229,47 @@ func TestJSONOnATerminal(t *testing.T) {
 	}
 	if err := json.Unmarshal(s.raw.Bytes(), &result); err != nil || len(result.Content) != 1 || result.Content[0].Text != odd {
 		t.Errorf("it reads as %+q, %v; want %+q", result, err, odd)
+	}
+}
+
+// On a terminal the servers of a project that is not trusted are shown, and started only if the user says so. fault A5
+func TestProjectServersAreAskedAbout(t *testing.T) {
+	for _, tt := range []struct {
+		answer, list, again string
+	}{
+		{"n", `calc +disabled`, `calc +disabled`},
+		{"", `calc +disabled`, `calc +disabled`},
+		{"y", `calc +connected`, `calc +disabled`},
+		{"a", `calc +connected`, `calc +connected`},
+	} {
+		t.Run("answer "+tt.answer, func(t *testing.T) {
+			dir, home := t.TempDir(), t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(serverConfig("calc")), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			env := append([]string{"HOME=" + home}, xterm...)
+			s := newScreen(t)
+			var out bytes.Buffer
+			done := make(chan int)
+			go func() {
+				done <- run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: s.tty, out: &out, err: s.tty, environ: env, dir: dir})
+			}()
+			s.waitFor(`\[N\]o: `)
+			if !strings.Contains(s.visible(), "  calc  ") {
+				t.Errorf("what would be started is not shown: %s", s.visible())
+			}
+			if _, err := s.master.WriteString(tt.answer + "\n"); err != nil {
+				t.Fatal(err)
+			}
+			if code := <-done; code != exitOK || !regexp.MustCompile(tt.list).Match(out.Bytes()) {
+				t.Errorf("exit status %d, want 0; want %s in\n%s", code, tt.list, &out)
+			}
+			// Once more, where nobody can be asked.
+			out.Reset()
+			code := run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: strings.NewReader(""), out: &out, err: io.Discard, environ: env, dir: dir})
+			if code != exitOK || !regexp.MustCompile(tt.again).Match(out.Bytes()) {
+				t.Errorf("again: exit status %d, want 0; want %s in\n%s", code, tt.again, &out)
+			}
+		})
 	}
 }

@@ -37,7 +37,7 @@ func newRootCommand(p *process) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err) })
 	root.SetGlobalNormalizationFunc(normalizeFlag)
 	root.SetUsageTemplate(usageTemplate)
-	root.AddCommand(newRunCommand(p), newMCPCommand(p), newVersionCommand(p))
+	root.AddCommand(newRunCommand(p), newMCPCommand(p), newTrustCommand(p), newVersionCommand(p))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	return root

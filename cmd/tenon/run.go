@@ -96,7 +96,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		return err
 	}
 	f.more = f.settings
-	srv, err := f.servers(p)
+	srv, err := f.servers(ctx, p, projectStart{run: true})
 	if err != nil {
 		return err
 	}

@@ -167,6 +167,7 @@ func (f *runFlags) options(p *process, v *view, srv *servers) (*agent.Options, e
 		Dir:                    p.dir,
 		StrictMCPConfig:        true, // MCPServers has them all
 		SettingSources:         f.settingSources(),
+		TrustFile:              f.trust.trusts,
 		Settings:               f.settings,
 		AdditionalDirectories:  f.addDirs,
 		SessionID:              f.sessionID,

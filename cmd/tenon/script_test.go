@@ -136,6 +136,7 @@ func setupScript(env *testscript.Env) error {
 	env.Defer(func() { _ = st.events.Close() })
 	env.Setenv("EVENTS", fifo)
 	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("TENON_TRUST_PROJECT", "1") // but for the scripts about trust
 	env.Setenv("TERM", "xterm")
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "NO_COLOR"} {
 		env.Setenv(name, "")
@@ -229,7 +230,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	st.cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{
 		"PATH", "HOME", "EVENTS", "TERM", "HTTP_URL", "SSE_URL", "SILENT_URL", "MODEL_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
-		"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT",
+		"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "TENON_TRUST_PROJECT",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			st.cmd.Env = append(st.cmd.Env, name+"="+v)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -22,14 +23,18 @@ type serverFlags struct {
 	strict  bool
 	sources sourceList
 	more    string // --settings, where a command has it
+	trusted bool   // --trust-project
+
+	trust *projectTrust // set by load
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated, or have several in a row")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
+	fs.BoolVar(&f.trusted, "trust-project", false, "trust what the project's files say, also rules that allow, hooks and environment (also TENON_TRUST_PROJECT=1; see 'tenon trust')")
 	f.sources.names = allSources()
 	fs.Var(&f.sources, "setting-sources",
-		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory), and the settings files of each")
+		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory of the repository), and the settings files of each")
 }
 
 func allSources() []string { return []string{"user", "project", "local"} }
@@ -48,8 +53,13 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 		}
 		scopes = append(scopes, scope)
 	}
+	if f.trust == nil {
+		f.trust = p.newProjectTrust(f.trusted)
+	}
 	// Their other problems are told of by the run that they are for.
-	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: p.dir, SettingSources: scopes, Settings: f.more, LookupEnv: p.lookupEnv})
+	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
+		Dir: p.dir, SettingSources: scopes, Settings: f.more, TrustFile: f.trust.trusts, LookupEnv: p.lookupEnv,
+	})
 	lookupEnv := func(name string) (string, bool) {
 		if v, ok := settings.Env[name]; ok {
 			return v, true
@@ -61,6 +71,7 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 		SettingSources: scopes,
 		MCPConfigs:     f.configs,
 		Strict:         f.strict,
+		TrustFile:      f.trust.trusts,
 		LookupEnv:      lookupEnv,
 	})
 	for _, pr := range problems {
@@ -110,10 +121,18 @@ func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
 	}
 }
 
-func (f *serverFlags) servers(p *process) (*servers, error) {
+// servers are those that the flags come to. The start is what the command is about to do with those of a project.
+func (f *serverFlags) servers(ctx context.Context, p *process, start projectStart) (*servers, error) {
 	cfg, env, problems, err := f.load(p)
 	if err != nil {
 		return nil, err
+	}
+	if approved, err := f.trust.decide(ctx, p, cfg, start); err != nil {
+		return nil, err
+	} else if approved {
+		if cfg, env, problems, err = f.load(p); err != nil {
+			return nil, err
+		}
 	}
 	configs, more := cfg.ServerConfigs()
 	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil

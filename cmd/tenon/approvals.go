@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/tenon-sdk/tenon/mcpconfig"
+)
+
+// approvals are the files of checkouts that the user trusts, each with exactly the contents that it had. They are
+// kept in the user's configuration folder.
+type approvals struct {
+	file  string              // empty without a home directory
+	Files map[string]approval `json:"files"`
+}
+
+// An approval is the user's word about one file.
+type approval struct {
+	SHA256   string    `json:"sha256"` // of the contents, in hexadecimal
+	Approved time.Time `json:"approved"`
+}
+
+// configDir is the user's folder for configuration, as os.UserConfigDir has it, in this command's environment.
+func (p *process) configDir() string {
+	home := p.getenv("HOME")
+	switch {
+	case runtime.GOOS == "windows":
+		return p.getenv("AppData")
+	case filepath.IsAbs(p.getenv("XDG_CONFIG_HOME")):
+		return p.getenv("XDG_CONFIG_HOME")
+	case home == "":
+		return ""
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support")
+	}
+	return filepath.Join(home, ".config")
+}
+
+// approvals reads what the user has approved. Without a file, or with one that cannot be read, nothing is approved;
+// the error says why.
+func (p *process) approvals() (*approvals, error) {
+	a := &approvals{}
+	dir := p.configDir()
+	if dir == "" {
+		return a, nil
+	}
+	a.file = filepath.Join(dir, "tenon", "trusted.json")
+	if err := private(filepath.Dir(a.file)); err != nil {
+		return a, err
+	}
+	if err := private(a.file); err != nil {
+		return a, err
+	}
+	data, err := os.ReadFile(a.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, a)
+	}
+	if err != nil {
+		a.Files = nil
+		return a, fmt.Errorf("%s cannot be read (%w): no project is trusted; remove it, and approve anew with 'tenon trust'", a.file, pathCause(err))
+	}
+	return a, nil
+}
+
+// has reports whether a file was approved with these contents.
+func (a *approvals) has(file string, contents []byte) bool {
+	return a.Files[realPath(file)].SHA256 == hashOf(contents)
+}
+
+// update changes the approvals in the file; what another process changes at the same time is kept.
+func (a *approvals) update(change func(files map[string]approval)) error {
+	if a.file == "" {
+		return errors.New("there is no folder to keep approvals in: set HOME or XDG_CONFIG_HOME")
+	}
+	if err := os.MkdirAll(filepath.Dir(a.file), 0o700); err != nil {
+		return err
+	}
+	return mcpconfig.UpdateFile(a.file, 0o600, func(doc []byte) ([]byte, error) {
+		now := approvals{}
+		if len(doc) > 0 {
+			if err := json.Unmarshal(doc, &now); err != nil {
+				return nil, fmt.Errorf("%s is damaged (%w): remove it, and approve anew", a.file, err)
+			}
+		}
+		if now.Files == nil {
+			now.Files = map[string]approval{}
+		}
+		change(now.Files)
+		a.Files = now.Files
+		data, err := json.MarshalIndent(now, "", "  ")
+		return append(data, '\n'), err
+	})
+}
+
+// approve adds files with the contents that were read.
+func (a *approvals) approve(files map[string][]byte) error {
+	now := time.Now().UTC().Truncate(time.Second)
+	return a.update(func(all map[string]approval) {
+		for file, contents := range files {
+			all[realPath(file)] = approval{SHA256: hashOf(contents), Approved: now}
+		}
+	})
+}
+
+func hashOf(contents []byte) string {
+	sum := sha256.Sum256(contents)
+	return hex.EncodeToString(sum[:])
+}
+
+// realPath is a path without symbolic links, so that a folder has one name.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
