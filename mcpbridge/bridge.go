@@ -45,8 +45,8 @@ type Options struct {
 	// requests (elicitation, sampling, roots, ping), one JSON-RPC message a call.
 	// The answers to such requests come back through [Bridge.Handle]. Send may be
 	// called from any number of goroutines; while it blocks, so does the handler
-	// that reports progress. If nil, notifications are dropped and requests
-	// are refused.
+	// that reports progress. A panic in it is logged and an error of that
+	// message. If nil, notifications are dropped and requests are refused.
 	Send func(ctx context.Context, raw json.RawMessage) error
 	// Scheduling and Middleware replace the server's own, both of them, for
 	// everything that comes through this bridge.
@@ -54,6 +54,10 @@ type Options struct {
 	Middleware mcpserver.Middleware
 	// PageSize is how many entries one page of a list has. Zero means all.
 	PageSize int
+	// MaxRequests bounds the requests that are being served at a time, each of a
+	// batch and each subscription among them. One more is answered with the error
+	// -32005. Zero means DefaultMaxRequests, a negative value no bound.
+	MaxRequests int
 	// SessionID is what handlers see as the session's id; it may be empty.
 	SessionID string
 	// LookupEnv replaces os.LookupEnv for the time limits that come from the
@@ -68,14 +72,15 @@ type Options struct {
 // that the official TypeScript library has for a closed connection.
 const codeClosed = -32000
 
-// maxBatch bounds the messages of one batch; each runs on its own goroutine.
-const maxBatch = 1000
+// DefaultMaxRequests is how many requests a bridge serves at a time by default.
+const DefaultMaxRequests = 1000
 
 // A Bridge handles the JSON-RPC messages of one session. It is safe for
 // concurrent use. Whoever made it closes it.
 type Bridge struct {
 	server  mcpserver.Provider
-	opts    Options
+	opts    Options // Send is guarded
+	rawSend func(ctx context.Context, raw json.RawMessage) error
 	log     *slog.Logger
 	calls   *calls
 	asks    *asks
@@ -110,6 +115,9 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 	if o != nil {
 		opts = *o
 	}
+	if opts.MaxRequests == 0 {
+		opts.MaxRequests = DefaultMaxRequests
+	}
 	if opts.PageSize < 0 {
 		panic(fmt.Sprintf("mcpbridge: PageSize is %d, want 0 or more", opts.PageSize))
 	}
@@ -117,14 +125,18 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 		server:  server,
 		opts:    opts,
 		log:     opts.Logger,
-		calls:   newCalls(),
+		calls:   newCalls(opts.MaxRequests),
 		opening: make(chan struct{}, 1),
 		watches: newWatches(),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	b.asks = newAsks(opts.Send)
+	if opts.Send != nil {
+		b.opts.Send = b.guardedSend
+	}
+	b.rawSend = opts.Send
+	b.asks = newAsks(b.opts.Send)
 	b.opening <- struct{}{}
 	if s, ok := server.(*mcpserver.Server); ok {
 		b.session = s.NewSession(b.sessionOptions())
@@ -135,7 +147,9 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 // Handle handles one message, or one batch, and returns the reply to it. It
 // blocks until the reply is there and may be called from any number of
 // goroutines; a slow call delays no other. The bridge keeps raw: it must not be
-// modified, even after Handle has returned, since a handler may still run.
+// modified, even after Handle has returned, since a handler may still run. How
+// long raw may be is for the caller to bound; the bridge bounds what is in it:
+// an id has at most 4,096 bytes, params and a batch have at most 1,000 entries.
 //
 // Where the protocol wants no answer the reply is nil: to notifications, to
 // answers to our own requests, and to requests that notifications/cancelled took
@@ -144,17 +158,14 @@ func New(server mcpserver.Provider, o *Options) *Bridge {
 func (b *Bridge) Handle(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	msgs, batch, err := rpcmsg.Parse(raw)
 	if err != nil {
-		b.log.Warn("mcpbridge: message is no JSON", "error", err, "bytes", len(raw))
+		b.log.Warn("mcpbridge: message cannot be read", "error", err, "bytes", len(raw))
 		return rpcmsg.ErrorReply(nil, rpcmsg.ParseError(err)), nil
 	}
 	if !batch {
 		return b.handle(ctx, msgs[0])
 	}
-	switch {
-	case len(msgs) == 0:
+	if len(msgs) == 0 {
 		return rpcmsg.ErrorReply(nil, rpcmsg.InvalidRequest("an empty batch")), nil
-	case len(msgs) > maxBatch:
-		return rpcmsg.ErrorReply(nil, rpcmsg.InvalidRequest(fmt.Sprintf("a batch of more than %d messages", maxBatch))), nil
 	}
 	return b.batch(ctx, msgs)
 }
@@ -207,6 +218,10 @@ func (b *Bridge) handle(ctx context.Context, m *rpcmsg.Message) (json.RawMessage
 // request runs one request under a context that a cancellation or Close ends.
 func (b *Bridge) request(parent context.Context, m *rpcmsg.Message) (json.RawMessage, error) {
 	ctx, call := b.calls.begin(parent, m)
+	if call == nil {
+		b.log.Warn("mcpbridge: too many requests at once", "limit", b.opts.MaxRequests, "method", m.Method)
+		return rpcmsg.ErrorReply(m.ID, rpcmsg.Busy(b.opts.MaxRequests)), nil
+	}
 	defer call.end()
 	result, err := b.dispatch(ctx, m)
 	switch cause := context.Cause(ctx); {
@@ -232,6 +247,17 @@ func (b *Bridge) dispatch(ctx context.Context, m *rpcmsg.Message) (result json.R
 		}
 	}()
 	return b.serve(ctx, m)
+}
+
+// guardedSend is [Options.Send], whose panic is an error.
+func (b *Bridge) guardedSend(ctx context.Context, raw json.RawMessage) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("mcpbridge: Options.Send panicked", "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("mcpbridge: Options.Send panicked")
+		}
+	}()
+	return b.rawSend(ctx, raw)
 }
 
 // open returns the session, which it opens at first.

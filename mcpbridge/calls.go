@@ -24,8 +24,11 @@ const remembered = 128
 // for the request that is still to come; a handshake forgets them all, since
 // clients count from 0 again.
 type calls struct {
-	mu       sync.Mutex // guards all
+	most int // requests in flight; negative: any number
+
+	mu       sync.Mutex // guards the rest
 	closed   bool
+	inFlight int
 	live     map[string]*call
 	finished []string
 	early    []string
@@ -40,17 +43,22 @@ type call struct {
 	older  *call
 }
 
-func newCalls() *calls {
-	return &calls{live: make(map[string]*call)}
+func newCalls(most int) *calls {
+	return &calls{most: most, live: make(map[string]*call)}
 }
 
 // begin registers a request. The context ends with ctx, by a cancellation
-// or by close. The caller calls end.
+// or by close. The caller calls end. If too many requests are in flight there is
+// no call.
 func (c *calls) begin(ctx context.Context, m *rpcmsg.Message) (context.Context, *call) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	entry := &call{owner: c, key: rpcmsg.IDKey(m.ID), cancel: cancel}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.most >= 0 && c.inFlight >= c.most {
+		return ctx, nil
+	}
+	c.inFlight++
+	ctx, cancel := context.WithCancelCause(ctx)
+	entry := &call{owner: c, key: rpcmsg.IDKey(m.ID), cancel: cancel}
 	if m.Method == methodInitialize {
 		c.finished, c.early = nil, nil
 	}
@@ -71,6 +79,7 @@ func (e *call) end() {
 	c := e.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.inFlight--
 	if newest := c.live[e.key]; newest != e {
 		for ; newest.older != e; newest = newest.older {
 		}

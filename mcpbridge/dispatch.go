@@ -105,7 +105,7 @@ func (b *Bridge) notification(m *rpcmsg.Message) {
 	if m.Method != notificationCancelled {
 		return
 	}
-	if id := m.Param("requestId"); id != nil {
+	if id := m.Param("requestId"); id != nil && len(id) <= rpcmsg.MaxID {
 		b.calls.cancelled(rpcmsg.IDKey(id))
 	}
 }
@@ -121,6 +121,9 @@ func (r *request) wireError(err error) error {
 	var missing *mcpserver.NotFoundError
 	if errors.As(err, &missing) {
 		return r.notFound(missing)
+	}
+	if errors.Is(err, mcpserver.ErrTooManyCalls) {
+		return &jsonrpc.Error{Code: rpcmsg.CodeBusy, Message: err.Error()}
 	}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {

@@ -149,6 +149,9 @@ func (r *request) progressToken() any {
 	case nil:
 		return nil
 	case string:
+		if len(token) > rpcmsg.MaxID {
+			return nil // each notification would repeat it
+		}
 		return token
 	case float64:
 		if token == math.Trunc(token) && math.Abs(token) <= exact {
@@ -160,6 +163,9 @@ func (r *request) progressToken() any {
 	}
 	if err := r.DecodeParam("_meta", &meta); err != nil {
 		return nil // not reached: _meta has been decoded before
+	}
+	if len(meta.Token) > rpcmsg.MaxID {
+		return nil
 	}
 	return meta.Token
 }

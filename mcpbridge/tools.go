@@ -63,12 +63,6 @@ func (b *Bridge) modernResult(result *mcpserver.Result) *mcpserver.Result {
 	return &out
 }
 
-// A wireTool is a tool as it is listed: description is there even when it is empty.
-type wireTool struct {
-	*mcp.Tool
-	Description string `json:"description"`
-}
-
 func (b *Bridge) listTools(ctx context.Context, r *request) (any, error) {
 	tools, err := r.session.ListTools(ctx)
 	if err != nil {
@@ -78,13 +72,9 @@ func (b *Bridge) listTools(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire := make([]wireTool, len(tools))
-	for i, t := range tools {
-		wire[i] = wireTool{t, t.Description}
-	}
 	return &struct {
 		head
-		Tools      []wireTool `json:"tools"`
-		NextCursor string     `json:"nextCursor,omitempty"`
-	}{b.head(r, nil, &mcp.Cacheable{}), wire, next}, nil
+		Tools      mcpserver.ToolList `json:"tools"`
+		NextCursor string             `json:"nextCursor,omitempty"`
+	}{b.head(r, nil, &mcp.Cacheable{}), tools, next}, nil
 }

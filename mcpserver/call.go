@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -57,14 +58,24 @@ func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error)
 }
 
 func toolNotFound(name string) *Result {
-	r := Errorf("Tool '%s' not found", name)
+	r := Errorf("Tool '%s' not found", shown(name))
 	r.notFound = true
 	return r
 }
 
+// shown is a name from outside as an error repeats it. No name that is known is as
+// long as what is cut.
+func shown(name string) string {
+	const most = 2048
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
 // callOnce checks the arguments, runs the handler and checks its result.
 func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*Result, error) {
-	args, err := s.arguments(t, c.Arguments)
+	args, err := s.arguments(t, c.Arguments, ss == nil)
 	if err != nil {
 		return Errorf("%s", err), nil
 	}
@@ -87,6 +98,8 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
 	case timedOut:
 		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(j.limit)), nil
+	case crowded:
+		return Errorf("Tool '%s' did not run: %d calls of this session run already, as many as may; call it again when some have ended", c.Name, s.opts.MaxCalls), nil
 	case stuck:
 		return Errorf("Tool '%s' did not run: a call before it has run over its time limit and does not end", c.Name), nil
 	default:
@@ -114,8 +127,8 @@ func ctxError(ctx context.Context, doing, name string) error {
 var emptyObject = json.RawMessage("{}")
 
 // arguments checks the arguments and applies defaults. Its error is for the model.
-func (s *Server) arguments(t *tool, args json.RawMessage) (json.RawMessage, error) {
-	if s.opts.SkipValidation {
+func (s *Server) arguments(t *tool, args json.RawMessage, direct bool) (json.RawMessage, error) {
+	if s.opts.SkipValidation || direct && s.opts.SkipDirectValidation {
 		return args, nil
 	}
 	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || string(trimmed) == "null" {
@@ -155,7 +168,7 @@ func (s *Server) result(t *tool, r *Result, err error) *Result {
 		return Errorf("%s", errorText(err))
 	}
 	if r == nil {
-		return Errorf("Tool '%s' must return a hash with a content key (a result with content), and returned none", name)
+		return Errorf("Tool '%s' must return a *mcpserver.Result with content, and its handler returned nil", name)
 	}
 	for i, block := range r.Content {
 		if isNil(block) {

@@ -87,19 +87,23 @@ const (
 	timedOut                 // the time limit passed
 	closed                   // the server or session was closed
 	stuck                    // never started: a serial call before it does not end
+	crowded                  // never started: too many calls run in the session
 )
 
 // do runs a job. If it did not finish, its goroutine may go on for a while, and
 // what it returns is dropped.
 func (j *job) do(ctx context.Context) (outcome, error) {
 	defer j.scope.close()
-	if !j.life.enter() {
+	switch j.life.enterCall() {
+	case closed:
 		return closed, ErrClosed
+	case crowded:
+		return crowded, ErrTooManyCalls
 	}
 	if j.serial != nil {
 		slot, how := j.serial.acquire(ctx, j.limit, j.life.done)
 		if how != finished {
-			j.life.leave()
+			j.life.leaveCall()
 			return how, nil
 		}
 		j.slot = slot
@@ -173,7 +177,7 @@ func (j *job) release() {
 	if j.slot != nil {
 		j.serial.release()
 	}
-	j.life.leave()
+	j.life.leaveCall()
 }
 
 // abandon is called when nobody waits for the job's code any more.

@@ -355,7 +355,7 @@ func TestErrorsOfTheMiddlewareAreInBand(t *testing.T) {
 		_ = next(ctx)
 		return nil
 	})
-	wantFailure(t, s, "fail", ``, "must return a hash with a content key")
+	wantFailure(t, s, "fail", ``, "must return a *mcpserver.Result with content, and its handler returned nil")
 }
 
 func TestAMiddlewareSeesAndReplacesTheResult(t *testing.T) {

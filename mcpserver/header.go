@@ -34,69 +34,119 @@ func (s *Server) HeaderParams(tool string) []HeaderParam {
 // HeaderParams lists the header parameters of an input schema: the properties
 // with x-mcp-header that are reached from the root through properties alone.
 // Elsewhere the keyword is ignored. Wrong are a name that is no HTTP token,
-// one that is used twice (case does not count), and a property of any type but
-// string, integer and boolean.
+// one that is used twice (case does not count), a property of any type but
+// string, integer and boolean, and more than 100 parameters.
 func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
-	params, _, err := headerParams(schema)
-	return params, err
+	h, err := findHeaders(schema, true)
+	if err != nil {
+		return nil, err
+	}
+	return h.params, nil
 }
 
 const headerKeyword = "x-mcp-header"
 
-// headerParams also returns the places where the keyword is ignored.
-func headerParams(schema json.RawMessage) (params []HeaderParam, ignored []string, err error) {
+// maxHeaderParams is how many header parameters a tool may have; servers and
+// proxies accept hardly more headers in one request.
+const maxHeaderParams = 100
+
+// findHeaders visits a schema. Unless strict, what is wrong but bearable is ignored.
+func findHeaders(schema json.RawMessage, strict bool) (*headerFinder, error) {
 	if !json.Valid(schema) {
-		return nil, nil, errors.New("the schema is not valid JSON")
+		return nil, errors.New("the schema is not valid JSON")
 	}
+	h := &headerFinder{strict: strict, seen: map[string]string{}}
 	if !bytes.Contains(schema, []byte(headerKeyword)) && !bytes.Contains(schema, []byte(`\u`)) {
-		return nil, nil, nil
+		return h, nil
 	}
 	root, err := parseTree(schema)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	h := headerFinder{seen: map[string]string{}}
-	if err := h.schema(root, nil, "", true); err != nil {
-		return nil, nil, err
+	if err := h.schema(&root, nil, nil, true); err != nil {
+		return nil, err
 	}
-	return h.params, h.ignored, nil
+	h.root = root
+	return h, nil
 }
 
 type headerFinder struct {
+	strict  bool
 	params  []HeaderParam
-	ignored []string
+	ignored []ignoredHeader
+	left    int               // ignored ones beyond those
 	seen    map[string]string // name in lower case to its path
+	root    tree              // the schema, without what is ignored
 }
 
-// schema visits a subschema. On a chain of properties path leads to it; place is
-// its JSON pointer in the schema.
-func (h *headerFinder) schema(s tree, path []string, place string, onChain bool) error {
+// An ignoredHeader is an annotation that the protocol does not allow.
+type ignoredHeader struct {
+	place string // its JSON pointer in the schema
+	why   string
+}
+
+// maxIgnoredHeaders is how many ignored annotations of one schema are named.
+const maxIgnoredHeaders = 100
+
+// A step is one name on the way from the root of a schema; nil is the root.
+type step struct {
+	parent *step
+	name   string
+}
+
+// names are those on the way, the first at the root.
+func (s *step) names() []string {
+	var names []string
+	for ; s != nil; s = s.parent {
+		names = append(names, s.name)
+	}
+	slices.Reverse(names)
+	return names
+}
+
+// pointer is the way as a JSON pointer without escapes.
+func (s *step) pointer() string {
+	if s == nil {
+		return "(root)"
+	}
+	return "/" + strings.Join(s.names(), "/")
+}
+
+// schema visits a subschema at place. On a chain of properties path leads to it.
+func (h *headerFinder) schema(s *tree, path, place *step, onChain bool) error {
 	if header, ok := s.member(headerKeyword); ok {
-		if !onChain || len(path) == 0 {
-			if place == "" {
-				place = "(root)"
+		why := "the protocol allows it only on properties that are reached through properties alone"
+		if onChain && path != nil {
+			fault := h.add(s, header, path)
+			if fault != nil && (h.strict || !fault.bearable) {
+				return fault
 			}
-			h.ignored = append(h.ignored, place)
-		} else if err := h.add(s, header, path); err != nil {
-			return err
+			if why = ""; fault != nil {
+				why = fault.why
+			}
+		}
+		if why != "" {
+			h.ignore(s, place, why)
 		}
 	}
-	for _, m := range s.members {
-		here := place + "/" + m.name
+	for i := range s.members {
+		m := &s.members[i]
+		here := &step{place, m.name}
 		switch m.name {
 		case "enum", "const", "default", "examples", headerKeyword:
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			for _, sub := range m.value.members {
+			for i := range m.value.members {
+				sub := &m.value.members[i]
 				next, chain := path, onChain && m.name == "properties"
 				if chain {
-					next = append(slices.Clone(path), sub.name)
+					next = &step{path, sub.name}
 				}
-				if err := h.schema(sub.value, next, here+"/"+sub.name, chain); err != nil {
+				if err := h.schema(&sub.value, next, &step{here, sub.name}, chain); err != nil {
 					return err
 				}
 			}
 		default:
-			if err := h.elsewhere(m.value, here); err != nil {
+			if err := h.elsewhere(&m.value, here); err != nil {
 				return err
 			}
 		}
@@ -105,42 +155,109 @@ func (h *headerFinder) schema(s tree, path []string, place string, onChain bool)
 }
 
 // elsewhere visits the schemas in a value that is not on the chain.
-func (h *headerFinder) elsewhere(v tree, place string) error {
-	for i, item := range v.items {
-		if err := h.elsewhere(item, place+"/"+strconv.Itoa(i)); err != nil {
+func (h *headerFinder) elsewhere(v *tree, place *step) error {
+	for i := range v.items {
+		if err := h.elsewhere(&v.items[i], &step{place, strconv.Itoa(i)}); err != nil {
 			return err
 		}
 	}
-	if v.members == nil {
+	if v.kind != '{' {
 		return nil
 	}
 	return h.schema(v, nil, place, false)
 }
 
-func (h *headerFinder) add(s, header tree, path []string) error {
-	where := strings.Join(path, ".")
+// ignore takes an annotation out of the schema and notes its place.
+func (h *headerFinder) ignore(s *tree, place *step, why string) {
+	s.members = slices.DeleteFunc(s.members, func(m treeMember) bool { return m.name == headerKeyword })
+	if len(h.ignored) == maxIgnoredHeaders {
+		h.left++
+		return
+	}
+	h.ignored = append(h.ignored, ignoredHeader{place.pointer(), why})
+}
+
+// A headerFault says why a property with x-mcp-header is no header parameter.
+type headerFault struct {
+	why string
+	// bearable says that it is what its author may well have meant, but the
+	// protocol does not allow: then the annotation is ignored, and the tool stays.
+	bearable bool
+}
+
+func (f *headerFault) Error() string { return f.why }
+
+func fatalHeader(format string, args ...any) *headerFault {
+	return &headerFault{why: fmt.Sprintf(format, args...)}
+}
+
+// add adds the parameter at path.
+func (h *headerFinder) add(s *tree, header tree, path *step) *headerFault {
+	if len(h.params) == maxHeaderParams {
+		return fatalHeader("the schema has more than %d properties with x-mcp-header", maxHeaderParams)
+	}
+	names := path.names()
+	where := strings.Join(names, ".")
 	typ, _ := s.member("type")
-	switch typ.scalar {
+	kind, _ := typ.scalar.(string)
+	switch kind {
 	case "string", "integer", "boolean":
 	default:
-		return fmt.Errorf("property %q has x-mcp-header, which is for the types string, integer and boolean only", where)
+		return &headerFault{fmt.Sprintf("property %q has x-mcp-header, which is for the types string, integer and boolean only", where), isPrimitive(typ)}
 	}
 	name, ok := header.scalar.(string)
 	if !ok || name == "" {
-		return fmt.Errorf("property %q: x-mcp-header must be a string that is not empty", where)
+		return fatalHeader("property %q: x-mcp-header must be a string that is not empty", where)
 	}
 	for _, c := range name {
 		if !isToken(c) {
-			return fmt.Errorf("property %q: x-mcp-header %q has the character %q, which no HTTP header name may have", where, name, c)
+			return fatalHeader("property %q: x-mcp-header %q has the character %q, which no HTTP header name may have", where, name, c)
 		}
 	}
 	lower := strings.ToLower(name)
 	if other, taken := h.seen[lower]; taken {
-		return fmt.Errorf("properties %q and %q have the same x-mcp-header %q", other, where, name)
+		return fatalHeader("properties %q and %q have the same x-mcp-header %q", other, where, name)
 	}
 	h.seen[lower] = where
-	h.params = append(h.params, HeaderParam{Name: name, Path: path, Type: typ.scalar.(string)})
+	h.params = append(h.params, HeaderParam{Name: name, Path: names, Type: kind})
 	return nil
+}
+
+// isPrimitive reports whether a type keyword allows but strings, numbers, booleans and null.
+func isPrimitive(typ tree) bool {
+	if typ.kind == '[' {
+		return len(typ.items) > 0 && !slices.ContainsFunc(typ.items, func(t tree) bool { return !isPrimitive(t) })
+	}
+	switch typ.scalar {
+	case "string", "integer", "number", "boolean", "null":
+		return true
+	}
+	return false
+}
+
+// usableHeaders returns the header parameters of a tool's own schema, and the
+// schema as it is listed: without the annotations that the protocol does not
+// allow, for which clients leave a tool out. Each is logged.
+func (s *Server) usableHeaders(tool string, schema json.RawMessage) ([]HeaderParam, json.RawMessage, error) {
+	h, err := findHeaders(schema, false)
+	if err != nil || len(h.ignored) == 0 {
+		return h.paramsOf(), schema, err
+	}
+	for _, x := range h.ignored {
+		s.logger.Warn("ignoring x-mcp-header where the protocol does not allow it", "server", s.name, "tool", tool, "reason", x.why, "place", x.place)
+	}
+	if h.left > 0 {
+		s.logger.Warn("ignoring x-mcp-header at more places", "server", s.name, "tool", tool, "places", h.left)
+	}
+	listed, err := h.root.append(nil)
+	return h.params, listed, err
+}
+
+func (h *headerFinder) paramsOf() []HeaderParam {
+	if h == nil {
+		return nil
+	}
+	return h.params
 }
 
 // isToken reports whether c may stand in the name of an HTTP header (tchar of RFC 9110).

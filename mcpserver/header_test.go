@@ -3,9 +3,12 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tenon-sdk/tenon/internal/growth"
 )
 
 // T13 T24 T25 T26
@@ -123,4 +126,116 @@ func FuzzHeaderParams(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The protocol allows no header for a number. The tool stays, is listed without
+// the annotation, for which clients would leave it out, and can be called without
+// the header.
+//
+// # T13 T25
+//
+// fault I9
+func TestHeadersOfNumbers(t *testing.T) {
+	for name, tt := range map[string]struct{ schema, listed, warns string }{
+		"a number": {
+			`{"type":"object","properties":{"price":{"type":"number","x-mcp-header":"Price","minimum":0.10},"region":{"type":"string","x-mcp-header":"Region"}}}`,
+			`{"type":"object","properties":{"price":{"type":"number","minimum":0.10},"region":{"type":"string","x-mcp-header":"Region"}}}`,
+			`property \"price\" has x-mcp-header, which is for the types string, integer and boolean only`,
+		},
+		"a text or null": {
+			`{"type":"object","properties":{"a":{"type":["string","null"],"x-mcp-header":"A"}}}`,
+			`{"type":"object","properties":{"a":{"type":["string","null"]}}}`,
+			`property \"a\" has`,
+		},
+		"an item": {
+			`{"type":"object","properties":{"a":{"items":{"type":"string","x-mcp-header":"A"}}}}`,
+			`{"type":"object","properties":{"a":{"items":{"type":"string"}}}}`,
+			"only on properties that are reached through properties alone",
+		},
+		"nothing wrong": {
+			`{ "type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`,
+			`{ "type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logBuffer
+			s := newTestServer(t, &Options{Logger: log.logger()})
+			if err := s.AddTool(&Tool{Name: "t", InputSchema: json.RawMessage(tt.schema)}, returns(Text("ran"), nil)); err != nil {
+				t.Fatal(err)
+			}
+			listed, _ := s.ListTools()[0].InputSchema.(json.RawMessage)
+			if string(listed) != tt.listed {
+				t.Errorf("listed %s, want %s", listed, tt.listed)
+			}
+			if _, err := HeaderParams(listed); err != nil {
+				t.Errorf("clients leave the tool out: %v", err)
+			}
+			if !strings.Contains(log.String(), tt.warns) || (tt.warns == "") != (log.String() == "") {
+				t.Errorf("the log is %s, want %s", log.String(), tt.warns)
+			}
+			for _, p := range s.HeaderParams("t") {
+				if p.Type == "number" {
+					t.Errorf("a header parameter %+v", p)
+				}
+			}
+			wantText(t, s, "t", `{}`, "ran", false)
+		})
+	}
+	s := newTestServer(t, nil)
+	MustAddTool(s, &Tool{Name: "t"}, func(context.Context, struct {
+		Price float64 `json:"price" jsonschema:"x-mcp-header=Price"`
+		Zone  *string `json:"zone,omitempty" jsonschema:"x-mcp-header=Zone"`
+	},
+	) (string, error) {
+		return "ran", nil
+	})
+	wantText(t, s, "t", `{"price":1.5}`, "ran", false)
+}
+
+// A tool has at most 100 header parameters, exactly.
+func TestHeaderParamsAreBounded(t *testing.T) {
+	schema := func(n int) json.RawMessage {
+		properties := make([]string, n)
+		for i := range properties {
+			properties[i] = fmt.Sprintf(`"p%d":{"type":"string","x-mcp-header":"P%d"}`, i, i)
+		}
+		return json.RawMessage(`{"properties":{` + strings.Join(properties, ",") + `}}`)
+	}
+	if params, err := HeaderParams(schema(100)); err != nil || len(params) != 100 {
+		t.Errorf("%d parameters, %v", len(params), err)
+	}
+	if _, err := HeaderParams(schema(101)); err == nil || !strings.Contains(err.Error(), "more than 100 properties with x-mcp-header") {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// Finding header parameters grows with the schema, however deep the properties
+// nest and wherever the keyword stands.
+//
+// fault H2
+func TestHeaderParamsGrowWithTheSchema(t *testing.T) {
+	for name, schema := range map[string]func(n int) string{
+		"nested properties": func(n int) string {
+			return strings.Repeat(`{"properties":{"a":`, n) + `{"type":"string","x-mcp-header":"A"}` + strings.Repeat(`}}`, n)
+		},
+		"nested items": func(n int) string {
+			return strings.Repeat(`{"items":`, n) + `{"x-mcp-header":"A"}` + strings.Repeat(`}`, n)
+		},
+		"long names": func(n int) string {
+			return strings.Repeat(`{"properties":{"`+strings.Repeat("n", 1000)+`":`, n/10) + `{"x-mcp-header":0}` + strings.Repeat(`}}`, n/10)
+		},
+		"many at a depth": func(n int) string {
+			return strings.Repeat(`{"items":`, n) + `[` + strings.Repeat(`{"x-mcp-header":"A"},`, n) + `1]` + strings.Repeat(`}`, n)
+		},
+		"one name many times": func(n int) string {
+			return `{"properties":{` + strings.Repeat(`"a":{"type":"string","x-mcp-header":"A"},`, n) + `"b":{}}}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 1000, func(n int) int {
+				raw := json.RawMessage(schema(n))
+				return growth.Bytes(func() { _, _ = findHeaders(raw, false) })
+			})
+		})
+	}
 }

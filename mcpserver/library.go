@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -57,11 +58,12 @@ type face struct {
 	mu       sync.Mutex // guards the rest
 	closed   bool
 	sessions map[*mcp.ServerSession]*Session
-	requests map[*Session]bool // sessions of one request each
+	requests map[*Session]string // sessions of one request each, with their users
+	users    map[string]int      // how many of those each user has
 }
 
 func newFace(s *Server) *face {
-	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]bool)}
+	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]string), users: make(map[string]int)}
 	caps := s.Capabilities()
 	f.lib = mcp.NewServer(s.Info(), &mcp.ServerOptions{
 		Instructions: s.Instructions(),
@@ -105,8 +107,9 @@ func (f *face) changed(ctx context.Context, n Notification) {
 
 // session is the session of the server behind one of the library's. A session of
 // the protocol from 2026-07-28 on is one request: what it needs comes and goes
-// with it, and release ends it.
-func (f *face) session(ss *mcp.ServerSession, modern bool) (session *Session, release func(), err error) {
+// with it, and release ends it. Of those, a user may have as many at a time as a
+// session may have calls.
+func (f *face) session(ss *mcp.ServerSession, modern bool, user string) (session *Session, release func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -115,9 +118,13 @@ func (f *face) session(ss *mcp.ServerSession, modern bool) (session *Session, re
 	if session := f.sessions[ss]; session != nil {
 		return session, func() {}, nil
 	}
+	if most := f.server.opts.MaxCalls; modern && user != "" && most > 0 && f.users[user] >= most {
+		return nil, nil, fmt.Errorf("%w: %d of this user run already", ErrTooManyCalls, most)
+	}
 	session = f.server.NewSession(f.sessionOptions(ss))
 	if modern {
-		f.requests[session] = true
+		f.requests[session] = user
+		f.users[user]++
 		return session, func() { f.release(session) }, nil
 	}
 	f.sessions[ss] = session
@@ -130,7 +137,12 @@ func (f *face) session(ss *mcp.ServerSession, modern bool) (session *Session, re
 
 func (f *face) release(session *Session) {
 	f.mu.Lock()
-	delete(f.requests, session)
+	if user, open := f.requests[session]; open {
+		delete(f.requests, session)
+		if f.users[user]--; f.users[user] == 0 {
+			delete(f.users, user)
+		}
+	}
 	f.mu.Unlock()
 	session.begin() // its one call is over: nothing to wait for
 }

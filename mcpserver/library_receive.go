@@ -12,6 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 )
 
 // receive makes the library answer as the server does, where the two differ.
@@ -37,6 +39,7 @@ func (f *face) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := result.(type) {
 		case *mcp.ListToolsResult:
 			f.order(r)
+			return &listedTools{r, r.Tools}, nil
 		case *mcp.InitializeResult:
 			r.Capabilities = f.capabilities(r.Capabilities)
 		case *mcp.DiscoverResult:
@@ -44,6 +47,12 @@ func (f *face) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return result, nil
 	}
+}
+
+// listedTools is the library's result with the JSON of a [ToolList].
+type listedTools struct {
+	*mcp.ListToolsResult
+	Tools ToolList `json:"tools"`
 }
 
 // capabilities are those of the server now, with what the library has beyond.
@@ -98,6 +107,9 @@ func (f *face) errorOf(method string, req mcp.Request, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return &jsonrpc.Error{Code: codeServerClosed, Message: "the server is closed"}
 	}
+	if errors.Is(err, ErrTooManyCalls) {
+		return &jsonrpc.Error{Code: rpcmsg.CodeBusy, Message: err.Error()}
+	}
 	var missing *NotFoundError
 	if errors.As(err, &missing) {
 		return notFound(missing, modernRequest(req))
@@ -107,7 +119,7 @@ func (f *face) errorOf(method string, req mcp.Request, err error) error {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
 		if hasCode && coded.Message == fmt.Sprintf("unknown tool %q", p.Name) {
-			return unknownToolError(fmt.Sprintf("Tool '%s' not found", p.Name))
+			return unknownToolError(fmt.Sprintf("Tool '%s' not found", shown(p.Name)))
 		}
 	case *mcp.GetPromptParams:
 		if hasCode && coded.Message == fmt.Sprintf("unknown prompt %q", p.Name) {
@@ -197,6 +209,9 @@ func callOf(req libraryRequest) Call {
 		Meta:               mcp.Meta(req.GetParams().GetMeta()),
 	}
 	c.ProgressToken = c.Meta["progressToken"]
+	if text, ok := c.ProgressToken.(string); ok && len(text) > rpcmsg.MaxID {
+		c.ProgressToken = nil // each notification would repeat it
+	}
 	if extra := req.GetExtra(); extra != nil {
 		c.RequestID = extra.Header.Get(requestIDHeader)
 	}
@@ -242,7 +257,7 @@ func CloseStream(ctx context.Context, delay time.Duration) bool {
 // begin finds the session for a request and the context for its handler.
 func (f *face) begin(ctx context.Context, ss *mcp.ServerSession, req libraryRequest) (context.Context, *Session, Call, func(), error) {
 	c := callOf(req)
-	session, release, err := f.session(ss, c.Rounds)
+	session, release, err := f.session(ss, c.Rounds, userOf(req.GetExtra()))
 	if err != nil {
 		return nil, nil, c, nil, err
 	}
@@ -254,6 +269,14 @@ func (f *face) begin(ctx context.Context, ss *mcp.ServerSession, req libraryRequ
 		ctx = context.WithValue(ctx, extraKey{}, &told)
 	}
 	return ctx, session, c, release, nil
+}
+
+// userOf is the user that the bearer token of a request names, "" if it names none.
+func userOf(extra *mcp.RequestExtra) string {
+	if extra == nil || extra.TokenInfo == nil {
+		return ""
+	}
+	return extra.TokenInfo.UserID
 }
 
 func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -407,7 +430,7 @@ func (f *face) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.Com
 // subscribe and unsubscribe let the server know; who subscribed the library keeps
 // count of. The session stays with the library's, as the subscription does.
 func (f *face) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
-	session, _, err := f.session(req.Session, false)
+	session, _, err := f.session(req.Session, false, "")
 	if err != nil {
 		return err
 	}
@@ -415,7 +438,7 @@ func (f *face) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 }
 
 func (f *face) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
-	session, _, err := f.session(req.Session, false)
+	session, _, err := f.session(req.Session, false, "")
 	if err != nil {
 		return err
 	}

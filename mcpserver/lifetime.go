@@ -9,6 +9,8 @@ import (
 
 // A lifetime counts the user code that runs for a server or session, and ends it.
 type lifetime struct {
+	most    int64        // calls; 0 or less: any number
+	calls   atomic.Int64 // a part of running
 	running atomic.Int64
 	closing atomic.Bool
 	done    chan struct{} // closed when closing begins
@@ -38,6 +40,23 @@ func (l *lifetime) leave() {
 	if l.running.Add(-1) == 0 && l.closing.Load() {
 		l.once.Do(func() { close(l.idle) })
 	}
+}
+
+// enterCall is enter for a call, of which there may be too many. Its end is leaveCall.
+func (l *lifetime) enterCall() outcome {
+	if !l.enter() {
+		return closed
+	}
+	if n := l.calls.Add(1); l.most > 0 && n > l.most {
+		l.leaveCall()
+		return crowded
+	}
+	return finished
+}
+
+func (l *lifetime) leaveCall() {
+	l.calls.Add(-1)
+	l.leave()
 }
 
 func (l *lifetime) isClosed() bool { return l.closing.Load() }

@@ -93,12 +93,16 @@ func (ss *Session) pump() {
 
 // Subscribe asks for a notification each time that the resource changes (see
 // [Server.NotifyResourceUpdated]). The resource must exist, or match a template.
+// A session has at most 1,000 subscriptions.
 func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	if err := ss.check(ctx); err != nil {
 		return err
 	}
 	if !ss.server.registry().knows(uri) {
 		return &NotFoundError{KindResource, uri}
+	}
+	if !ss.mayAdd(uri) {
+		return fmt.Errorf("subscribing to %q: the session has %d subscriptions, as many as it may", uri, maxSubscriptions)
 	}
 	if f := ss.server.opts.Subscribe; f != nil {
 		if err := contain(ctx, ss.logger(), "Options.Subscribe", func() error { return f(ctx, uri) }); err != nil {
@@ -109,6 +113,16 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	ss.subscribed[uri] = struct{}{}
 	ss.mu.Unlock()
 	return nil
+}
+
+// maxSubscriptions is how many resources one session may subscribe to.
+const maxSubscriptions = 1000
+
+func (ss *Session) mayAdd(uri string) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	_, has := ss.subscribed[uri]
+	return has || len(ss.subscribed) < maxSubscriptions
 }
 
 // Unsubscribe ends a subscription. It is no error if there is none.

@@ -215,7 +215,7 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	case asks != nil:
 		return &mcp.GetPromptResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
 	case r == nil || r.Messages == nil && r.InputRequests == nil:
-		return nil, fmt.Errorf("Prompt '%s' must return a hash with a messages key (a result with messages), and returned none", name) //nolint:staticcheck // worded as NotFoundError
+		return nil, fmt.Errorf("Prompt '%s' must return a *mcp.GetPromptResult with messages, and its handler returned none", name) //nolint:staticcheck // worded as NotFoundError
 	}
 	return r, nil
 }

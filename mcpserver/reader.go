@@ -75,6 +75,8 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
 	case closed:
 		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrClosed)
+	case crowded:
+		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrTooManyCalls)
 	case timedOut:
 		return nil, "", fmt.Errorf("%s %q: timed out after %s", doing(kind), c.Name, showLimit(limit))
 	}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -156,10 +157,33 @@ func freeze[T any](v *T) (*T, error) {
 	return c, nil
 }
 
+// A ToolList is a list of tools. Its JSON is the protocol's, and each tool in it has
+// a name, a description and an input schema, even an empty description.
+type ToolList []*mcp.Tool
+
+// MarshalJSON writes the list as an array, a nil one too.
+func (l ToolList) MarshalJSON() ([]byte, error) {
+	type described struct {
+		*mcp.Tool
+		Description string `json:"description"`
+	}
+	all := make([]described, len(l))
+	for i, t := range l {
+		all[i] = described{t, t.Description}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(all); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // ListTools returns the tools in the order of their registration. An
 // InputSchema or OutputSchema there is a [json.RawMessage]. The caller must not
 // modify what it gets.
-func (s *Server) ListTools() []*mcp.Tool { return slices.Clone(s.registry().listedTools) }
+func (s *Server) ListTools() ToolList { return slices.Clone(s.registry().listedTools) }
 
 // ListResources returns the resources in the order of their registration. The
 // caller must not modify them.

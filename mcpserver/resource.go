@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
@@ -80,7 +81,9 @@ func (s *Server) RemoveResource(uris ...string) {
 
 // AddResourceTemplate adds a template (RFC 6570) for URIs of resources. Of
 // several templates that match a URI the first counts, and a resource with just that URI
-// before them. What is wrong is left out, as with [Server.AddTool].
+// before them. A URI of more than 2,048 bytes matches none, as matching takes
+// time in proportion to the square of its length. A variable that is a list is
+// its entries joined by commas. What is wrong is left out, as with [Server.AddTool].
 func (s *Server) AddResourceTemplate(t *mcp.ResourceTemplate, h TemplateReader) error {
 	if t == nil {
 		return s.reject(KindResourceTemplate, "", errors.New("the template is nil"))
@@ -126,15 +129,22 @@ func (s *Server) RemoveResourceTemplate(uriTemplates ...string) {
 	s.change(MethodResourceListChanged, func(f *features) bool { return f.templates.remove(uriTemplates) })
 }
 
+// maxTemplateURI is the longest URI in bytes that matches a template.
+const maxTemplateURI = 2048
+
 // match returns the variables of a URI, nil if it does not match.
 func (t *template) match(uri string) map[string]string {
-	if !t.pattern.MatchString(uri) {
+	if len(uri) > maxTemplateURI || !t.pattern.MatchString(uri) {
 		return nil
 	}
 	values := t.parsed.Match(uri)
 	vars := map[string]string{}
 	for _, name := range t.parsed.Varnames() {
-		vars[name] = values.Get(name).String()
+		value := values.Get(name)
+		vars[name] = value.String()
+		if list := value.List(); list != nil {
+			vars[name] = strings.Join(list, ",")
+		}
 	}
 	return vars
 }
@@ -184,7 +194,7 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 	case asks != nil:
 		return &mcp.ReadResourceResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
 	case r == nil || r.Contents == nil && r.InputRequests == nil:
-		return nil, fmt.Errorf("Resource '%s' must return a hash with a contents key (a result with contents), and returned none", uri) //nolint:staticcheck // worded as NotFoundError
+		return nil, fmt.Errorf("Resource '%s' must return a *mcp.ReadResourceResult with contents, and its reader returned none", uri) //nolint:staticcheck // worded as NotFoundError
 	}
 	return r, nil
 }

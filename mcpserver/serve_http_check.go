@@ -112,8 +112,14 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 		return info, http.StatusBadRequest, errors.New("the body could not be read")
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	// Of what is no message, and of batches, the library says what is wrong.
-	if msgs, batch, err := rpcmsg.Parse(body); err == nil && !batch {
+	msgs, batch, err := rpcmsg.Parse(body)
+	switch {
+	case errors.Is(err, rpcmsg.ErrBatch):
+		return info, http.StatusBadRequest, err
+	case err != nil || batch: // the library says what is wrong with it
+	case msgs[0].Fault != nil && bytes.Equal(msgs[0].ID, rpcmsg.Null): // it has no id that can be sent back
+		return info, http.StatusBadRequest, msgs[0].Fault
+	default:
 		info.look(req, msgs[0])
 	}
 	return info, 0, nil

@@ -38,6 +38,11 @@ type StdioOptions struct {
 // nobody; a message that makes no sense is answered with an error. Nothing but
 // messages is written to the output, and handlers must not print to it either.
 //
+// A client that does not read its answers is not read from for ever: beyond
+// [Options.MaxCalls] requests without an answer, or 256 MiB of them, a request is
+// answered with the error -32005, and nothing is read before that has been written.
+// An id has at most 4,096 bytes, params and a batch have at most 1,000 entries.
+//
 // When ctx ends while a read from In is waiting, the goroutine that waits is left
 // behind until that read returns: a process that reads its standard input ends
 // it by exiting.
@@ -45,7 +50,7 @@ func ServeStdio(ctx context.Context, s *Server, o *StdioOptions) error {
 	opts := stdioDefaults(s, o)
 	f := newFace(s)
 	defer f.close()
-	conn := newStdioConn(opts.In, opts.Out, opts.MaxLine, opts.Grace, opts.Logger)
+	conn := newStdioConn(&opts, s.opts.MaxCalls)
 	session, err := f.lib.Connect(ctx, conn, nil)
 	if err != nil {
 		return err

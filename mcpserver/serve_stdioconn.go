@@ -31,6 +31,7 @@ const requestIDHeader = "Tenon-Request-Id"
 type stdioConn struct {
 	in    *jsonl.Reader
 	limit int
+	most  int // requests that are not answered yet; negative: any number
 	grace time.Duration
 	log   *slog.Logger
 	lines chan stdioLine
@@ -39,10 +40,12 @@ type stdioConn struct {
 	closeOnce sync.Once
 	queue     []jsonrpc.Message // read, not yet handed out; for Read only
 
-	writing sync.Mutex // held while a line is written
+	writing chan struct{} // holds a token while a line is written
 	out     io.Writer
 
 	mu    sync.Mutex // guards the rest
+	open  int        // requests whose answers have not been written
+	bytes int64      // of those
 	last  int64
 	calls map[int64]*stdioCall
 	byID  map[string]int64 // id of the client -> the newest call with it
@@ -57,6 +60,7 @@ type stdioLine struct {
 // A stdioCall is a request of the client that has not been answered.
 type stdioCall struct {
 	id        json.RawMessage
+	size      int64       // of the request, in bytes
 	batch     *stdioBatch // nil outside of a batch
 	stays     bool        // it stays open until it is cancelled
 	cancelled bool
@@ -68,10 +72,10 @@ type stdioBatch struct {
 	replies []json.RawMessage
 }
 
-func newStdioConn(in io.Reader, out io.Writer, limit int, grace time.Duration, log *slog.Logger) *stdioConn {
+func newStdioConn(o *StdioOptions, most int) *stdioConn {
 	return &stdioConn{
-		in: jsonl.NewReader(in, limit), limit: limit, grace: grace, log: log, out: out,
-		lines: make(chan stdioLine),
+		in: jsonl.NewReader(o.In, o.MaxLine), limit: o.MaxLine, most: most, grace: o.Grace, log: o.Logger, out: o.Out,
+		lines: make(chan stdioLine), writing: make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		calls: make(map[int64]*stdioCall),
 		byID:  make(map[string]int64),
@@ -262,11 +266,26 @@ func numberID(n int64) jsonrpc.ID {
 	return id
 }
 
+// maxOpenBytes bounds the requests that are not answered yet beside their number.
+const maxOpenBytes = 256 << 20
+
 func (c *stdioConn) takeCall(m *rpcmsg.Message, batch *stdioBatch) error {
+	call := &stdioCall{id: m.ID, size: int64(len(m.ID) + len(m.Params)), batch: batch, stays: m.Method == "subscriptions/listen"}
 	c.mu.Lock()
+	if c.most >= 0 && (c.open >= c.most || c.open > 0 && c.bytes+call.size > maxOpenBytes) {
+		c.mu.Unlock()
+		// The refusal goes out before more is read: who reads no answers is not read from.
+		if batch == nil {
+			return c.refuse(m.ID, rpcmsg.Busy(c.most))
+		}
+		c.addReply(batch, rpcmsg.ErrorReply(m.ID, rpcmsg.Busy(c.most)))
+		return nil
+	}
+	c.open++
+	c.bytes += call.size
 	c.last++
 	n := c.last
-	c.calls[n] = &stdioCall{id: m.ID, batch: batch, stays: m.Method == "subscriptions/listen"}
+	c.calls[n] = call
 	c.byID[rpcmsg.IDKey(m.ID)] = n
 	if batch != nil {
 		batch.open++
@@ -282,6 +301,9 @@ func (c *stdioConn) takeCall(m *rpcmsg.Message, batch *stdioBatch) error {
 // translate is the params of a notification with our number for the client's id.
 func (c *stdioConn) translate(m *rpcmsg.Message) json.RawMessage {
 	id := m.Param("requestId")
+	if len(id) > rpcmsg.MaxID {
+		id = rpcmsg.Null // no request has it
+	}
 	if m.Method != "notifications/cancelled" || id == nil {
 		return m.Params
 	}
@@ -327,6 +349,8 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	defer func() { // after the line is out: the end of the input waits for it
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.open--
+		c.bytes -= call.size
 		c.checkIdle()
 	}()
 	var raw json.RawMessage
@@ -390,10 +414,19 @@ func (c *stdioConn) refuse(id json.RawMessage, why *jsonrpc.Error) error {
 	return c.line(rpcmsg.ErrorReply(id, why))
 }
 
-// line writes one line. The whole of it goes out in one call of Write.
+// line writes one line. The whole of it goes out in one call of Write. Who waits
+// for a line before that does not go out waits until Close.
 func (c *stdioConn) line(raw json.RawMessage) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	select {
+	case c.writing <- struct{}{}:
+	default:
+		select {
+		case c.writing <- struct{}{}:
+		case <-c.done:
+			return io.ErrClosedPipe
+		}
+	}
+	defer func() { <-c.writing }()
 	_, err := c.out.Write(append(raw, '\n'))
 	return err
 }

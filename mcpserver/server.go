@@ -22,6 +22,13 @@ var ErrClosed = errors.New("mcpserver: closed")
 // default (see [Options.StateLifetime]).
 const DefaultStateLifetime = time.Hour
 
+// DefaultMaxCalls is how many calls a session may have running at a time by
+// default (see [Options.MaxCalls]).
+const DefaultMaxCalls = 1000
+
+// ErrTooManyCalls reports that a session has as many calls running as it may.
+var ErrTooManyCalls = errors.New("mcpserver: too many calls at once")
+
 // closeGrace is how long Close waits for handlers to end.
 const closeGrace = time.Second
 
@@ -41,6 +48,14 @@ type Options struct {
 	// environment's CLAUDE_AGENT_TOOL_TIMEOUT (seconds, 1 to 300) and
 	// MCP_TOOL_TIMEOUT (milliseconds), [DefaultTimeout]. [NoTimeout] means none.
 	Timeout time.Duration
+	// MaxCalls bounds the calls that one session may have running at a time: of
+	// tools, readers, prompts and Complete, those among them that were given up
+	// and do not end. A tool call more is a result with IsError set, any other
+	// an error that wraps [ErrTooManyCalls]. Over stdio it bounds the requests
+	// that are not answered yet, over HTTP also the calls of one user (see
+	// [BearerAuth]). Direct calls are not bounded. Zero means DefaultMaxCalls, a
+	// negative value no bound.
+	MaxCalls int
 	// Scheduling and Middleware govern direct calls; see [Server.SetDispatch].
 	Scheduling Scheduling
 	Middleware Middleware
@@ -50,6 +65,9 @@ type Options struct {
 	// SkipValidation gives handlers the arguments as they came, unchecked and
 	// without defaults. Results are checked all the same.
 	SkipValidation bool
+	// SkipDirectValidation does the same for direct calls alone ([Server.CallTool],
+	// those of handlers included): what comes by a session is checked.
+	SkipDirectValidation bool
 	// HasResources and HasPrompts announce what the server does not have yet
 	// but may get.
 	HasResources, HasPrompts bool
@@ -85,6 +103,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.LookupEnv == nil {
 		opts.LookupEnv = os.LookupEnv
+	}
+	if opts.MaxCalls == 0 {
+		opts.MaxCalls = DefaultMaxCalls
 	}
 	if opts.StateLifetime == 0 {
 		opts.StateLifetime = DefaultStateLifetime
@@ -290,7 +311,7 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string {
 	if e.Kind == KindPrompt {
-		return fmt.Sprintf("Prompt '%s' not found", e.Name)
+		return fmt.Sprintf("Prompt '%s' not found", shown(e.Name))
 	}
-	return fmt.Sprintf("Resource '%s' not found", e.Name)
+	return fmt.Sprintf("Resource '%s' not found", shown(e.Name))
 }

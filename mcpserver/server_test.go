@@ -138,7 +138,7 @@ func TestResultsOfRawHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, result = range []string{``, `null`, `[]`, `"text"`, `7`, `{`, `{}`, `{"content":null}`, `{"content":"x"}`, `{"contents":[]}`} {
-		wantFailure(t, s, "raw", `{}`, "Tool 'raw' must return a hash with a content key")
+		wantFailure(t, s, "raw", `{}`, "Tool 'raw' must return a JSON object with a content array")
 	}
 	for _, result = range []string{
 		`{"content":[{"text":"x"}]}`, `{"content":[null]}`, `{"content":[7]}`, `{"content":[{"type":""}]}`, `{"content":[{"type":7}]}`,
@@ -167,7 +167,7 @@ func TestResultsOfRawHandlers(t *testing.T) {
 func TestResultsOfHandlers(t *testing.T) {
 	s := newTestServer(t, nil)
 	addRaw(t, s, "nil", returns(nil, nil))
-	wantFailure(t, s, "nil", `{}`, "Tool 'nil' must return a hash with a content key")
+	wantFailure(t, s, "nil", `{}`, "Tool 'nil' must return a *mcpserver.Result with content, and its handler returned nil")
 	addRaw(t, s, "nilblock", returns(Mixed(&mcp.TextContent{Text: "a"}, nil), nil))
 	wantFailure(t, s, "nilblock", `{}`, "block 1 has no type")
 	addRaw(t, s, "nilpointer", returns(Mixed((*mcp.TextContent)(nil)), nil))

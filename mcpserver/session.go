@@ -77,6 +77,7 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots,
 		life: newLifetime(), follows: opts.everything, subscribed: map[string]struct{}{},
 	}
+	ss.life.most = int64(s.opts.MaxCalls)
 	ss.timeout = s.timeout
 	if opts.LookupEnv != nil {
 		ss.timeout = effectiveTimeout(s.opts.Timeout, envTimeout(opts.LookupEnv, s.warnEnv))

@@ -52,11 +52,16 @@ const (
 type Tool struct {
 	// Name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is unique on its server.
 	Name string
-	// Title is the name for people; Description tells the model what the tool does.
-	Title, Description string
+	// Title is the name for people. Clients of protocol 2025-03-26 do not know it
+	// and look for AnnotationTitle, which is listed in the annotations.
+	Title, AnnotationTitle string
+	// Description tells the model what the tool does.
+	Description string
 	// InputSchema is the JSON Schema of the arguments, an object's, in 2020-12,
 	// 2019-09 or draft-07. Nil means that of the Go type, or any object for a
-	// raw handler.
+	// raw handler. A property with x-mcp-header is mirrored into an HTTP header;
+	// where the protocol does not allow that, such as on a number, the keyword
+	// is logged and left out, and the tool stays.
 	InputSchema json.RawMessage
 	// OutputSchema is the JSON Schema of the structured content. Nil means that
 	// of the Go type, or none for a raw handler.
@@ -135,13 +140,13 @@ func (s *Server) AddRawTool(t *Tool, h RawJSONHandler) error {
 func rawResult(name string, raw json.RawMessage) *Result {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		return Errorf("Tool '%s' must return a hash with a content key (a JSON object), and returned %s", name, sample(raw))
+		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, sample(raw))
 	}
 	var r Result
 	err := r.take(members)
 	switch {
 	case errors.Is(err, errNoContent):
-		return Errorf("Tool '%s' must return a hash with a content key (a JSON object with a content array), and returned %s", name, sample(raw))
+		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, sample(raw))
 	case err != nil:
 		return Errorf("Tool '%s' returned a malformed result: %v", name, err)
 	}
@@ -210,15 +215,11 @@ func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
 			return nil, &inputSchemaError{err}
 		}
 	}
+	if made.headers, input, err = s.usableHeaders(t.Name, input); err != nil {
+		return nil, &inputSchemaError{fmt.Errorf("input schema: %w", err)}
+	}
 	if made.input, err = s.newChecker(t.Name, input, derived, t.MaxSchemaDepth); err != nil {
 		return nil, &inputSchemaError{fmt.Errorf("input schema: %w", err)}
-	}
-	var ignored []string
-	if made.headers, ignored, err = headerParams(input); err != nil {
-		return nil, &inputSchemaError{fmt.Errorf("input schema: %w", err)}
-	}
-	for _, place := range ignored {
-		s.logger.Warn("ignoring x-mcp-header where the protocol does not allow it", "server", s.name, "tool", t.Name, "place", place)
 	}
 	output, derived := slices.Clone(t.OutputSchema), false
 	if t.OutputSchema == nil && p.output != nil {
@@ -263,9 +264,9 @@ func (t *Tool) list(input, output json.RawMessage) (*mcp.Tool, error) {
 	if output != nil {
 		listed.OutputSchema = output
 	}
-	if t.ReadOnly || t.Idempotent || t.Destructive != nil || t.OpenWorld != nil {
+	if t.AnnotationTitle != "" || t.ReadOnly || t.Idempotent || t.Destructive != nil || t.OpenWorld != nil {
 		listed.Annotations = &mcp.ToolAnnotations{
-			ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent,
+			Title: t.AnnotationTitle, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent,
 			DestructiveHint: clonePointer(t.Destructive), OpenWorldHint: clonePointer(t.OpenWorld),
 		}
 	}

@@ -45,7 +45,7 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	if t == nil {
 		return s.rejectTool(t, errors.New("the tool is nil"))
 	}
-	decode, inSchema, err := decoderFor[In](t.InputSchema != nil, s.opts.SkipValidation)
+	decode, inSchema, err := decoderFor[In](t.InputSchema != nil, s.opts.SkipValidation || s.opts.SkipDirectValidation)
 	if err != nil {
 		return s.rejectTool(t, &inputSchemaError{fmt.Errorf("arguments: %w", err)})
 	}

@@ -188,8 +188,8 @@ func TestTypedResults(t *testing.T) {
 		}
 	}
 	wantText(t, s, "anystring", ``, "s", false)
-	wantFailure(t, s, "anynil", ``, "must return a hash with a content key")
-	wantFailure(t, s, "nilresult", ``, "must return a hash with a content key")
+	wantFailure(t, s, "anynil", ``, "must return a *mcpserver.Result with content, and its handler returned nil")
+	wantFailure(t, s, "nilresult", ``, "must return a *mcpserver.Result with content, and its handler returned nil")
 	wantFailure(t, s, "mismatch", ``, "do not match the output schema", "/max: expected at most 9")
 	wantFailure(t, s, "unencodable", ``, "encoding the result")
 	withOutput := map[string]bool{"struct": true, "pointer": true, "map": true, "slice": true, "number": true, "mismatch": true, "fails": true}

@@ -16,6 +16,20 @@ import (
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
+// The bounds on a message. They are far beyond what any client sends, and keep
+// what one message costs in proportion to its bytes.
+const (
+	// MaxID is the longest id in bytes, as it is written. It is kept and sent back.
+	MaxID = 4096
+	// MaxBatch is the most messages in one batch.
+	MaxBatch = 1000
+	// MaxParams is the most members that params may have, those of one name counted each.
+	MaxParams = 1000
+)
+
+// ErrBatch reports a batch of more than MaxBatch messages.
+var ErrBatch error = InvalidRequest(fmt.Sprintf("a batch of more than %d messages", MaxBatch))
+
 // A member is one member of params, its value still raw.
 type member struct {
 	key   []byte
@@ -38,6 +52,7 @@ type Message struct {
 	Fault *jsonrpc.Error
 
 	hasMethod bool
+	crowded   bool      // params have more members than fields
 	fields    []member  // the members of Params
 	room      [6]member // where fields begins, so that most messages allocate nothing for it
 }
@@ -105,8 +120,12 @@ func InvalidRequest(what string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid request: " + what}
 }
 
-// ParseError is the error -32700 for an error of [Parse].
+// ParseError is the error for an error of [Parse]: -32700, or -32600 for a batch
+// that is too large.
 func ParseError(err error) *jsonrpc.Error {
+	if coded := (*jsonrpc.Error)(nil); errors.As(err, &coded) {
+		return coded
+	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}
 }
 
@@ -116,7 +135,7 @@ func MethodNotFound(method string) *jsonrpc.Error {
 }
 
 // Parse reads one message or, with batch set, the messages of a batch. An error
-// means that raw is no JSON, or nests too deeply.
+// means that raw is no JSON, nests too deeply, or is a batch of more than MaxBatch.
 func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 	if err := checkText(raw); err != nil {
 		return nil, false, err
@@ -145,6 +164,9 @@ type scanner struct{ jsonscan.Scanner }
 
 func (s *scanner) batch(msgs *[]*Message) error {
 	return s.Container(']', func() error {
+		if len(*msgs) == MaxBatch {
+			return ErrBatch
+		}
 		m := new(Message)
 		*msgs = append(*msgs, m)
 		return s.message(1, m)
@@ -181,7 +203,12 @@ func (s *scanner) message(nested int, m *Message) error {
 func (s *scanner) params(nested int, m *Message) error {
 	start := s.Pos
 	m.fields = m.fields[:0]
+	m.crowded = false
 	err := s.Object(nested, func(key []byte, value json.RawMessage) {
+		if len(m.fields) == MaxParams {
+			m.crowded = true
+			return
+		}
 		m.fields = append(m.fields, member{key, value})
 	})
 	m.Params = s.Data[start:s.Pos:s.Pos]
@@ -196,7 +223,7 @@ func (m *Message) set(key []byte, value json.RawMessage) {
 		m.hasMethod = true
 		m.Method, _ = jsonscan.Text(value) // check reports what is not a string, or is ""
 	case "params": // not an object: check reports it
-		m.fields, m.Params = m.fields[:0], nil
+		m.fields, m.Params, m.crowded = m.fields[:0], nil, false
 		if !isNull(value) {
 			m.Params = value
 		}
@@ -213,6 +240,9 @@ func (m *Message) check() {
 	case m.ID != nil && !isID(m.ID):
 		m.ID = Null // what JSON-RPC asks for where the id cannot be used
 		m.Fault = InvalidRequest("id must be a string, a number or null")
+	case len(m.ID) > MaxID:
+		m.Fault = InvalidRequest(fmt.Sprintf("id has %d bytes, more than the limit of %d", len(m.ID), MaxID))
+		m.ID = Null // it is too long to be sent back
 	case m.Reply():
 	case !m.hasMethod:
 		m.Fault = InvalidRequest("method is missing")
@@ -220,12 +250,24 @@ func (m *Message) check() {
 		m.Fault = InvalidRequest("method must be a string that is not empty")
 	case m.Params != nil && m.Params[0] != '{':
 		m.Fault = InvalidParams("params must be an object")
+	case m.crowded:
+		m.Fault = InvalidParams(fmt.Sprintf("params have more than %d members", MaxParams))
 	}
 }
 
 func isID(raw json.RawMessage) bool {
 	return raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' || isNull(raw)
 }
+
+// Busy is the error for a request beyond the limit of those that may run at a
+// time. Its code, in the range that JSON-RPC leaves to servers, is that of other
+// JSON-RPC servers for a limit that is exceeded.
+func Busy(limit int) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: CodeBusy, Message: fmt.Sprintf("too many requests at once: the limit is %d; send this one again when others have been answered", limit)}
+}
+
+// CodeBusy is the code of [Busy].
+const CodeBusy = -32005
 
 // SameID reports whether two ids are one: the same bytes, or strings with the
 // same text however they are escaped.

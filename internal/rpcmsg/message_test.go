@@ -2,6 +2,7 @@ package rpcmsg
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
@@ -283,6 +285,71 @@ func TestOversizedID(t *testing.T) {
 			if string(got) != test.want || ok != (test.want != "") {
 				t.Errorf("got %s, %v; want %s", got, ok, test.want)
 			}
+		})
+	}
+}
+
+// What one message may hold is bounded, exactly.
+//
+// fault H4
+func TestMessagesAreBounded(t *testing.T) {
+	id := func(n int) string { return `{"id":"` + strings.Repeat("x", n-2) + `","method":"ping"}` }
+	if m := one(t, id(MaxID)); m.Fault != nil || len(m.ID) != MaxID {
+		t.Errorf("the longest id: %v", m.Fault)
+	}
+	m := one(t, id(MaxID+1))
+	if m.Fault == nil || m.Fault.Code != jsonrpc.CodeInvalidRequest || m.Fault.Message != "invalid request: id has 4097 bytes, more than the limit of 4096" || string(m.ID) != "null" {
+		t.Errorf("a longer one: %v, id %.20s", m.Fault, m.ID)
+	}
+	if m := one(t, `{"id":"`+strings.Repeat("x", MaxID)+`","result":{}}`); !m.Reply() || string(m.ID) != "null" {
+		t.Errorf("a longer one of a reply: %.20s", m.ID)
+	}
+	params := func(n int) string {
+		return `{"id":1,"method":"m","params":{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, n), ",") + `}}`
+	}
+	if m := one(t, params(MaxParams)); m.Fault != nil || string(m.Param("a")) != "1" {
+		t.Errorf("the most params: %v", m.Fault)
+	}
+	if m := one(t, params(MaxParams+1)); m.Fault == nil || m.Fault.Code != jsonrpc.CodeInvalidParams || m.Fault.Message != "invalid params: params have more than 1000 members" {
+		t.Errorf("one more: %v", m.Fault)
+	}
+	if m := one(t, strings.TrimSuffix(params(MaxParams+1), "}")+`,"params":{}}`); m.Fault != nil {
+		t.Errorf("params that are replaced: %v", m.Fault)
+	}
+	batch := func(n int) []byte {
+		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"id":1,"method":"ping"},`, n), ",") + "]")
+	}
+	if msgs, isBatch, err := Parse(batch(MaxBatch)); len(msgs) != MaxBatch || !isBatch || err != nil {
+		t.Errorf("the largest batch: %d messages, %v", len(msgs), err)
+	}
+	msgs, isBatch, err := Parse(batch(MaxBatch + 1))
+	if msgs != nil || !isBatch || !errors.Is(err, ErrBatch) || ParseError(err).Code != jsonrpc.CodeInvalidRequest {
+		t.Errorf("a larger one: %d messages, %v", len(msgs), err)
+	}
+}
+
+// What reading a message costs is in proportion to its bytes, whatever they are.
+func TestReadingGrowsWithTheBytes(t *testing.T) {
+	for name, message := range map[string]func(n int) string{
+		"a batch":              func(n int) string { return "[" + strings.Repeat(`{"id":1},`, n) + "1]" },
+		"a batch of scalars":   func(n int) string { return "[" + strings.Repeat(`1,`, n) + "1]" },
+		"a long id":            func(n int) string { return `{"id":"` + strings.Repeat("x", n) + `","method":"m"}` },
+		"an id with escapes":   func(n int) string { return `{"id":"` + strings.Repeat(`\u0041`, n) + `","method":"m"}` },
+		"one key many times":   func(n int) string { return `{` + strings.Repeat(`"id":1,`, n) + `"method":"m"}` },
+		"one param many times": func(n int) string { return `{"params":{` + strings.Repeat(`"a":1,`, n) + `"b":1},"method":"m"}` },
+		"params many times":    func(n int) string { return `{` + strings.Repeat(`"params":{"a":1},`, n) + `"method":"m"}` },
+		"keys with escapes":    func(n int) string { return `{"params":{` + strings.Repeat(`"\u0041":1,`, n) + `"b":1},"method":"m"}` },
+		"deep arguments": func(n int) string {
+			return `{"params":{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `},"method":"m"}`
+		},
+		"brackets without ends": func(n int) string { return strings.Repeat("[", n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 20_000, func(n int) int {
+				raw := []byte(message(n))
+				// The bytes themselves count: where nothing is kept, nothing grows.
+				return len(raw) + growth.Bytes(func() { _, _, _ = Parse(raw) })
+			})
 		})
 	}
 }

@@ -1,0 +1,410 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+)
+
+// waits adds a tool whose calls wait until the returned function is called.
+func waits(t *testing.T, s *Server, name string) (started <-chan struct{}, end func()) {
+	t.Helper()
+	begun, gate := make(chan struct{}, 100), make(chan struct{})
+	addRaw(t, s, name, func(context.Context, json.RawMessage) (*Result, error) {
+		begun <- struct{}{}
+		<-gate
+		return Text("done"), nil
+	})
+	return begun, sync.OnceFunc(func() { close(gate) })
+}
+
+// A session has as many calls as it may and not one more, those that were given
+// up among them. Other sessions and direct calls go on.
+//
+// fault G11
+func TestCallsOfASessionAreBounded(t *testing.T) {
+	s := newTestServer(t, &Options{MaxCalls: 2})
+	started, end := waits(t, s, "wait")
+	defer end()
+	addRaw(t, s, "quick", returns(Text("quick"), nil))
+	if err := errors.Join(
+		s.AddResource(&mcp.Resource{URI: "mem:a"}, func(context.Context) (*mcp.ReadResourceResult, error) { return TextResource("mem:a", "", ""), nil }),
+		s.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, map[string]string) (*mcp.GetPromptResult, error) { return says("x"), nil }),
+	); err != nil {
+		t.Fatal(err)
+	}
+	ss, other := s.NewSession(nil), s.NewSession(nil)
+	defer other.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { _, _ = ss.CallTool(ctx, Call{Name: "wait"}) })
+		<-started
+	}
+	full := func(when string) {
+		t.Helper()
+		const want = "Tool 'quick' did not run: 2 calls of this session run already, as many as may; call it again when some have ended"
+		if r, err := ss.CallTool(t.Context(), Call{Name: "quick"}); err != nil || !r.IsError || r.Text() != want {
+			t.Errorf("%s: %+v, %v", when, r, err)
+		}
+		if _, err := ss.ReadResource(t.Context(), "mem:a"); !errors.Is(err, ErrTooManyCalls) || err.Error() != `reading resource "mem:a": mcpserver: too many calls at once` {
+			t.Errorf("%s, a resource: %v", when, err)
+		}
+		if _, err := ss.GetPrompt(t.Context(), "p", nil); !errors.Is(err, ErrTooManyCalls) {
+			t.Errorf("%s, a prompt: %v", when, err)
+		}
+	}
+	full("two calls run")
+	cancel()
+	calls.Wait()
+	full("two calls were given up and do not end")
+	for name, call := range map[string]func() (*Result, error){
+		"another session": func() (*Result, error) { return other.CallTool(t.Context(), Call{Name: "quick"}) },
+		"a direct call":   func() (*Result, error) { return s.CallTool(t.Context(), "quick", nil) },
+	} {
+		if r, err := call(); err != nil || r.Text() != "quick" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	end()
+	_ = ss.Close() // waits for both
+	after := s.NewSession(nil)
+	defer after.Close()
+	if r, err := after.CallTool(t.Context(), Call{Name: "quick"}); err != nil || r.Text() != "quick" {
+		t.Errorf("after their end: %+v, %v", r, err)
+	}
+	if ss.life.calls.Load() != 0 {
+		t.Errorf("%d calls are counted in the end", ss.life.calls.Load())
+	}
+}
+
+// Zero is the default, and a negative value is no bound.
+func TestTheDefaultOfMaxCalls(t *testing.T) {
+	for given, want := range map[int]int64{0: DefaultMaxCalls, -1: -1, 7: 7} {
+		ss := newTestServer(t, &Options{MaxCalls: given}).NewSession(nil)
+		if ss.life.most != want {
+			t.Errorf("MaxCalls %d: the bound is %d, want %d", given, ss.life.most, want)
+		}
+		_ = ss.Close()
+	}
+}
+
+// A user of 2026-07-28, where there are no sessions, has as many calls at a time
+// as a session has, and others are not in its way.
+//
+// fault G11
+func TestCallsOfAUserAreBounded(t *testing.T) {
+	s := newTestServer(t, &Options{MaxCalls: 1})
+	started, end := waits(t, s, "wait")
+	defer end()
+	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		return &auth.TokenInfo{UserID: token}, nil
+	}
+	h := NewHTTPHandler(s, &HTTPOptions{Auth: &BearerAuth{Verify: verify, AllowMissingExpiration: true}})
+	call := func(user string) string {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{},`+
+				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+		for key, value := range map[string]string{
+			"Content-Type": "application/json", "Authorization": "Bearer " + user,
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait",
+		} {
+			req.Header.Set(key, value)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		return w.Body.String()
+	}
+	var calls sync.WaitGroup
+	for _, user := range []string{"ann", "bob"} {
+		calls.Go(func() {
+			if got := call(user); !strings.Contains(got, "done") {
+				t.Errorf("%s: %s", user, got)
+			}
+		})
+		<-started
+	}
+	if got := call("ann"); !strings.Contains(got, fmt.Sprint(rpcmsg.CodeBusy)) || !strings.Contains(got, "1 of this user run already") {
+		t.Errorf("one more call: %s", got)
+	}
+	end()
+	calls.Wait()
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(h.face.users)+len(h.face.requests) != 0 {
+		t.Errorf("users %v and requests %v are kept", h.face.users, h.face.requests)
+	}
+}
+
+// A session subscribes to at most 1,000 resources; one that is there may come again.
+//
+// fault H4
+func TestSubscriptionsAreBounded(t *testing.T) {
+	s := newTestServer(t, nil)
+	if err := s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "mem:{x}"}, func(context.Context, string, map[string]string) (*mcp.ReadResourceResult, error) {
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ss := s.NewSession(nil)
+	defer ss.Close()
+	for i := range maxSubscriptions {
+		if err := ss.Subscribe(t.Context(), fmt.Sprint("mem:", i)); err != nil {
+			t.Fatalf("subscription %d: %v", i+1, err)
+		}
+	}
+	const want = `subscribing to "mem:more": the session has 1000 subscriptions, as many as it may`
+	if err := ss.Subscribe(t.Context(), "mem:more"); err == nil || err.Error() != want {
+		t.Errorf("one more: %v", err)
+	}
+	if err := ss.Subscribe(t.Context(), "mem:0"); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+	if err := errors.Join(ss.Unsubscribe(t.Context(), "mem:0"), ss.Subscribe(t.Context(), "mem:more")); err != nil {
+		t.Errorf("in place of another: %v", err)
+	}
+}
+
+// A URI matches a template up to its bound, exactly, and what is longer is not
+// repeated at length.
+//
+// fault H4
+func TestURIsAreBounded(t *testing.T) {
+	s := newTestServer(t, nil)
+	if err := s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "mem:{+x}"}, func(_ context.Context, uri string, vars map[string]string) (*mcp.ReadResourceResult, error) {
+		return TextResource(uri, "", vars["x"]), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	longest := "mem:" + strings.Repeat("a", maxTemplateURI-4)
+	if r, err := s.ReadResource(t.Context(), longest); err != nil || r.Contents[0].Text != longest[4:] {
+		t.Errorf("the longest: %v", err)
+	}
+	_, err := s.ReadResource(t.Context(), longest+"a")
+	var missing *NotFoundError
+	if !errors.As(err, &missing) {
+		t.Fatalf("a longer one: %v", err)
+	}
+	if _, err = s.ReadResource(t.Context(), "mem:"+strings.Repeat("a", 1<<20)); len(err.Error()) > 3000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+	if r, err := s.CallTool(t.Context(), strings.Repeat("é", 1<<20), nil); err != nil || len(r.Text()) > 3000 || !strings.HasSuffix(r.Text(), "é...' not found") {
+		t.Errorf("the text has %d bytes, %v", len(r.Text()), err)
+	}
+}
+
+// The variables of a template are all there, lists among them.
+func TestListsInTemplates(t *testing.T) {
+	s := newTestServer(t, nil)
+	for template, uris := range map[string]map[string]string{
+		"one:{x}":    {"one:a": "a", "one:a%2Cb": "a,b"},
+		"many:{x*}":  {"many:a": "a", "many:a,b,c": "a,b,c"},
+		"path:{/x*}": {"path:/a/b": "a,b"},
+	} {
+		if err := s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: template}, func(_ context.Context, uri string, vars map[string]string) (*mcp.ReadResourceResult, error) {
+			return TextResource(uri, "", vars["x"]), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for uri, want := range uris {
+			if r, err := s.ReadResource(t.Context(), uri); err != nil || r.Contents[0].Text != want {
+				t.Errorf("%s: %+v, %v; want %q", uri, r, err, want)
+			}
+		}
+	}
+}
+
+// A deaf is an output that nobody reads, beyond its first bytes.
+type deaf struct {
+	room    atomic.Int64
+	blocked chan struct{} // gets a value when a write begins to wait
+	end     chan struct{}
+}
+
+func (d *deaf) Write(p []byte) (int, error) {
+	if d.room.Add(-int64(len(p))) >= 0 {
+		return len(p), nil
+	}
+	select {
+	case d.blocked <- struct{}{}:
+	default:
+	}
+	<-d.end
+	return 0, io.ErrClosedPipe
+}
+
+// A client that sends without end and reads nothing is not read from any more
+// once its answers do not go out: what the server holds for it is bounded, by
+// number and by bytes.
+//
+// fault H4
+func TestStdioClientsThatReadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 20
+		s := newTestServer(t, &Options{MaxCalls: most})
+		var ran atomic.Int64
+		addRaw(t, s, "count", func(context.Context, json.RawMessage) (*Result, error) {
+			ran.Add(1)
+			return Text(strings.Repeat("x", 1000)), nil
+		})
+		in, client := io.Pipe()
+		out := &deaf{blocked: make(chan struct{}, 1), end: make(chan struct{})}
+		out.room.Store(5000)
+		o := stdioDefaults(s, &StdioOptions{In: in, Out: out, Grace: -1})
+		conn := newStdioConn(&o, most)
+		f := newFace(s)
+		session, err := f.lib.Connect(t.Context(), conn, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go conn.readLines()
+		var sent atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			const shake = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" +
+				`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+			if _, err := io.WriteString(client, shake); err != nil {
+				return
+			}
+			for i := 1; i <= 1_000_000; i++ {
+				if _, err := fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"count"}}`+"\n", i); err != nil {
+					return
+				}
+				sent.Add(1)
+			}
+		}()
+		<-out.blocked
+		synctest.Wait() // nothing moves any more
+		conn.mu.Lock()
+		open := conn.open
+		conn.mu.Unlock()
+		if open > most || len(conn.calls) > most {
+			t.Errorf("%d requests are open, want at most %d", open, most)
+		}
+		if n := sent.Load(); n > 4*most {
+			t.Errorf("%d requests were read", n)
+		}
+		if n := ran.Load(); n > 4*most {
+			t.Errorf("%d calls ran", n)
+		}
+		_ = client.Close()
+		_ = in.Close()
+		close(out.end)
+		_ = conn.Close()
+		f.close()
+		_ = session.Wait()
+		f.wg.Wait()
+		<-ended
+	})
+}
+
+// Beyond the requests that may be open, each is refused by itself, alone and in a
+// batch. One that was answered makes room.
+//
+// fault H4
+func TestStdioRefusesTooManyRequests(t *testing.T) {
+	s := newTestServer(t, &Options{MaxCalls: 2})
+	started, end := waits(t, s, "wait")
+	defer end()
+	in, client := io.Pipe()
+	lines, out := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- ServeStdio(ctx, s, &StdioOptions{In: in, Out: out}) }()
+	answers := bufio.NewScanner(lines)
+	send := func(lines ...string) {
+		t.Helper()
+		if _, err := io.WriteString(client, strings.Join(lines, "\n")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func() string {
+		t.Helper()
+		if !answers.Scan() {
+			t.Fatal(answers.Err())
+		}
+		return answers.Text()
+	}
+	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	next()
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for id := 1; id <= 2; id++ {
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait"}}`, id))
+		<-started
+	}
+	const busy = `"error":{"code":-32005,"message":"too many requests at once: the limit is 2; send this one again when others have been answered"}}`
+	send(`{"jsonrpc":"2.0","id":"three","method":"ping"}`)
+	if got, want := next(), `{"jsonrpc":"2.0","id":"three",`+busy; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	send(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`)
+	if got, want := next(), `[{"jsonrpc":"2.0","id":4,`+busy+`,{"jsonrpc":"2.0","id":5,`+busy+`]`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	long := strings.Repeat("x", 100_000)
+	send(`{"jsonrpc":"2.0","id":"` + long + `","method":"ping"}`)
+	if got := next(); len(got) > 200 || !strings.Contains(got, `"id":null`) {
+		t.Errorf("an id of 100 KB: %.300s", got)
+	}
+	send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + long + `"}}`) // of no request
+	end()
+	for range 2 {
+		if got := next(); !strings.Contains(got, "done") {
+			t.Errorf("got %s", got)
+		}
+	}
+	send(`{"jsonrpc":"2.0","id":6,"method":"ping"}`)
+	if got := next(); got != `{"jsonrpc":"2.0","id":6,"result":{}}` {
+		t.Errorf("with room again: %s", got)
+	}
+	cancel()
+	_ = client.Close()
+	_ = out.Close()
+	<-served
+}
+
+// What the requests that are open take together is bounded as well.
+//
+// fault H4
+func TestStdioBoundsTheBytesOfOpenRequests(t *testing.T) {
+	s := newTestServer(t, nil)
+	var out strings.Builder
+	o := stdioDefaults(s, &StdioOptions{In: strings.NewReader(""), Out: &out})
+	conn := newStdioConn(&o, DefaultMaxCalls)
+	params := json.RawMessage(strings.Repeat(" ", maxOpenBytes/4))
+	take := func(id string) {
+		t.Helper()
+		if err := conn.takeCall(&rpcmsg.Message{ID: json.RawMessage(id), Method: "ping", Params: params}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		take("1")
+	}
+	params = params[:len(params)-4]
+	take("1") // the last byte that there is room for
+	if conn.bytes != maxOpenBytes || out.Len() != 0 {
+		t.Errorf("%d bytes are open, refused: %s", conn.bytes, out.String())
+	}
+	take("2")
+	if conn.bytes != maxOpenBytes || !strings.HasPrefix(out.String(), `{"jsonrpc":"2.0","id":2,"error":{"code":-32005`) {
+		t.Errorf("%d bytes are open, refused: %s", conn.bytes, out.String())
+	}
+}
