@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -35,15 +34,6 @@ var lists = map[string]func(t *testing.T, s *mcpserver.Server) string{
 			t.Fatal(err)
 		}
 		return string(raw)
-	},
-	"bridge": func(t *testing.T, s *mcpserver.Server) string {
-		b := mcpbridge.New(s, nil)
-		defer b.Close()
-		reply, err := b.Handle(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return toolsOf(t, string(reply))
 	},
 	"stdio, 2025-03-26": func(t *testing.T, s *mcpserver.Server) string {
 		p := stdio(t, s, mcpserver.StdioOptions{})
@@ -133,8 +123,6 @@ func TestToolsAreListedAlikeEverywhere(t *testing.T) {
 func TestHandshakesAgreeOnAVersion(t *testing.T) {
 	s := mcpserver.New("s", nil)
 	defer s.Close()
-	b := mcpbridge.New(s, nil)
-	defer b.Close()
 	for offer, want := range map[string]string{
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
 		"2026-07-28": "2025-11-25", "1999-01-01": "2025-11-25", "2025-11-26": "2025-11-25", "next": "2025-11-25",
@@ -142,12 +130,8 @@ func TestHandshakesAgreeOnAVersion(t *testing.T) {
 		shake := strings.Replace(initialize, "2025-11-25", offer, 1)
 		p := stdio(t, s, mcpserver.StdioOptions{})
 		p.send(shake)
-		reply, err := b.Handle(t.Context(), json.RawMessage(shake))
-		if err != nil {
-			t.Fatal(err)
-		}
 		_, url := web(t, s, &mcpserver.HTTPOptions{JSONResponse: true})
-		for name, got := range map[string]string{"bridge": string(reply), "stdio": p.next(), "HTTP": post(t, url, shake).body} {
+		for name, got := range map[string]string{"stdio": p.next(), "HTTP": post(t, url, shake).body} {
 			if !strings.Contains(got, `"protocolVersion":"`+want+`"`) {
 				t.Errorf("%s, offered %s: %s, want %s", name, offer, got, want)
 			}
@@ -177,8 +161,6 @@ func TestSkipDirectValidation(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b := mcpbridge.New(s, nil)
-	defer b.Close()
 	ss := s.NewSession(nil)
 	defer ss.Close()
 	for _, tt := range []struct{ tool, args, direct, checked string }{
@@ -192,10 +174,6 @@ func TestSkipDirectValidation(t *testing.T) {
 		}
 		if r, err = ss.CallTool(t.Context(), mcpserver.Call{Name: tt.tool, Arguments: json.RawMessage(tt.args)}); err != nil || !strings.Contains(r.Text(), tt.checked) {
 			t.Errorf("%s(%s) in a session: %+v, %v; want %s", tt.tool, tt.args, r, err, tt.checked)
-		}
-		reply, err := b.Handle(t.Context(), json.RawMessage(`{"id":1,"method":"tools/call","params":{"name":"`+tt.tool+`","arguments":`+tt.args+`}}`))
-		if err != nil || strings.Contains(string(reply), "isError\":true") == (tt.checked[0] == '{') {
-			t.Errorf("%s(%s) by message: %s, %v", tt.tool, tt.args, reply, err)
 		}
 	}
 	if r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "raw", Arguments: json.RawMessage(`{"x":1}`)}); err != nil || !r.IsError {
