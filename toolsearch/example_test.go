@@ -1,7 +1,9 @@
 package toolsearch_test
 
 import (
+	"context"
 	"fmt"
+	"log"
 
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
@@ -12,7 +14,10 @@ func ExampleIndex_Search() {
 		{FullName: "mcp__github__list_issues", Server: "github", Name: "list_issues", Description: "List issues with filters"},
 		{FullName: "mcp__files__read_file", Server: "files", Name: "read_file", Description: "Read a file"},
 	})
-	r := index.Search(toolsearch.Query{Phrasings: []string{"report a bug", "crate issue"}, Max: 1})
+	r, err := index.Search(context.Background(), toolsearch.Query{Phrasings: []string{"report a bug", "crate issue"}, Max: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, m := range r.Matches {
 		fmt.Println(m.FullName)
 	}

@@ -59,11 +59,12 @@ type weighted struct {
 
 // repair finds terms for a word that the index does not know: those that it begins, and those with a letter or two
 // different. What the index knows is never repaired: it is meant.
-func (x *Index) repair(word string) []weighted {
+func (x *search) repair(word string) []weighted {
 	letters, ok := lettersOf(word)
-	if !ok || len(word) < minPrefix {
+	if !ok || len(word) < minPrefix || x.repairs >= maxSearchRepairs {
 		return nil
 	}
+	x.repairs++
 	type candidate struct {
 		nearTerm
 		cost int
@@ -77,7 +78,11 @@ func (x *Index) repair(word string) []weighted {
 		allowed = 1
 	}
 	for length := max(minPrefix, len(word)-allowed); length <= maxWord; length++ {
-		for _, t := range x.near[nearKey{word[0], uint8(length)}] {
+		like := x.near[nearKey{word[0], uint8(length)}]
+		if !x.spend(len(like)) {
+			return nil
+		}
+		for _, t := range like {
 			switch {
 			case bits.OnesCount32(letters&^t.letters) > allowed:
 			case len(t.text) <= len(word)+allowed:

@@ -2,6 +2,7 @@ package toolsearch
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 )
@@ -11,9 +12,17 @@ const (
 	DefaultMax = 5
 	// MaxMatches bounds what a search may ask for.
 	MaxMatches = 100
-	// MaxPhrasings bounds the phrasings of one search, maxQuery the length of each in bytes.
+	// MaxPhrasings bounds the phrasings of one search. What is beyond is not looked at.
 	MaxPhrasings = 10
-	maxQuery     = 4 << 10
+	// maxQuery is how much of a phrasing is read, in bytes; maxQueryWords how many of its words count, and maxRequired how
+	// many of those with a plus sign are required: the others are words like any other.
+	maxQuery      = 4 << 10
+	maxQueryWords = 64
+	maxRequired   = 8
+	// maxSearchRepairs bounds the words of a search that are repaired.
+	maxSearchRepairs = 64
+	// looks is how many tools or terms are looked at between two looks at the context.
+	looks = 4 << 10
 	// depth is how far down each ranking counts when several are fused.
 	depth = 100
 	// sure is the score of a tool whose full name is a phrasing: no words come near it.
@@ -31,7 +40,8 @@ const (
 	maxOfServer = 20
 )
 
-// A Query is what is looked for.
+// A Query is what is looked for. However long it is, the work is bounded: [MaxPhrasings] phrasings count, 4 KB and 64 words of each, and
+// eight of its required words.
 type Query struct {
 	// Phrasings say what is looked for, each in other words; the scores of a tool in their rankings are added up. Each has one of these forms:
 	//
@@ -61,8 +71,37 @@ type Result struct {
 	Unknown []string
 }
 
-// Search finds tools. It is safe for concurrent use.
-func (x *Index) Search(q Query) Result {
+// Search finds tools. It is safe for concurrent use. The error is ctx's, when it ends before the search.
+func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
+	s := &search{Index: x, ctx: ctx}
+	r := s.run(q)
+	if s.ended {
+		return Result{}, ctx.Err()
+	}
+	return r, nil
+}
+
+// A search is the work on one query.
+type search struct {
+	*Index
+	ctx context.Context
+	// steps counts what was looked at, next is when the context is looked at, and ended that it has ended.
+	steps, next int
+	ended       bool
+	repairs     int
+}
+
+// spend counts tools or terms that are looked at. It reports false when the search has to end.
+func (x *search) spend(n int) bool {
+	x.steps += n
+	if x.steps >= x.next && !x.ended {
+		x.next = x.steps + looks
+		x.ended = x.ctx.Err() != nil
+	}
+	return !x.ended
+}
+
+func (x *search) run(q Query) Result {
 	var r Result
 	var rankings [][]scored
 	selected, most := map[int32]bool{}, q.Max
@@ -106,7 +145,7 @@ type scored struct {
 }
 
 // selectNames finds tools by name, in the order in which they are named.
-func (x *Index) selectNames(list string, selected map[int32]bool, matches *[]Match) (unknown []string) {
+func (x *search) selectNames(list string, selected map[int32]bool, matches *[]Match) (unknown []string) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
@@ -119,13 +158,14 @@ func (x *Index) selectNames(list string, selected map[int32]bool, matches *[]Mat
 				*matches = append(*matches, x.match(scored{tool, 1}))
 			}
 		}
+		if !x.spend(1) {
+			return unknown
+		}
 		if tool, ok := x.byName[name]; ok {
 			add(tool)
-		} else {
-			for i := range x.tools {
-				if x.tools[i].name == name {
-					add(int32(i))
-				}
+		} else if same := x.byOwn[name]; x.spend(len(same)) {
+			for _, tool := range same {
+				add(tool)
 			}
 		}
 		if !found {
@@ -136,11 +176,12 @@ func (x *Index) selectNames(list string, selected map[int32]bool, matches *[]Mat
 }
 
 // rank ranks the tools for one phrasing. named reports that it names a server.
-func (x *Index) rank(text string) (list []scored, named bool) {
+func (x *search) rank(text string) (list []scored, named bool) {
 	if tool, ok := x.byName[text]; ok {
 		return []scored{{tool, sure}}, false
 	}
 	if tools, ok := x.byServer[strings.ToLower(strings.TrimRight(text, "_*"))]; ok {
+		x.spend(len(tools))
 		for _, t := range tools {
 			list = append(list, scored{t, 1})
 		}
@@ -151,6 +192,9 @@ func (x *Index) rank(text string) (list []scored, named bool) {
 	sums := make([]float32, len(x.tools))
 	for _, t := range terms {
 		tm := x.terms[t.word]
+		if !x.spend(1 + int(tm.to-tm.from)) {
+			return nil, false
+		}
 		for _, p := range x.postings[tm.from:tm.to] {
 			sums[p.tool] += t.weight * tm.rarity * p.share
 		}
@@ -158,6 +202,9 @@ func (x *Index) rank(text string) (list []scored, named bool) {
 	does := asked(plain)
 	best := newBest(depth)
 	fits := x.having(required)
+	if !x.spend(len(sums)) {
+		return nil, false
+	}
 	for tool, sum := range sums {
 		if fits != nil {
 			if !fits[tool] {
@@ -172,7 +219,7 @@ func (x *Index) rank(text string) (list []scored, named bool) {
 	return best.sorted(), false
 }
 
-// splitRequired takes the +words out of a query; they count as ordinary words too.
+// splitRequired takes the +words out of a query, each once and as many as count; they are ordinary words too.
 func splitRequired(text string) (plain string, required []string) {
 	if !strings.Contains(text, "+") {
 		return text, nil
@@ -181,17 +228,22 @@ func splitRequired(text string) (plain string, required []string) {
 	for i, w := range words {
 		if r, ok := strings.CutPrefix(w, "+"); ok && r != "" {
 			words[i] = r
-			required = append(required, strings.ToLower(r))
+			if low := strings.ToLower(r); len(required) < maxRequired && !slices.Contains(required, low) {
+				required = append(required, low)
+			}
 		}
 	}
 	return strings.Join(words, " "), required
 }
 
 // having tells which tools have all words in their full names, as they stand or as words of the tool's own name. Nil means all tools.
-func (x *Index) having(words []string) []bool {
+func (x *search) having(words []string) []bool {
 	var all []bool
 	for _, w := range words {
 		fits := make([]bool, len(x.tools))
+		if !x.spend(len(x.tools)) {
+			return fits
+		}
 		for at := 0; ; {
 			i := strings.Index(x.haystack[at:], w)
 			if i < 0 {
@@ -207,6 +259,7 @@ func (x *Index) having(words []string) []bool {
 			}
 		}
 		if id, known := x.words[stem(w)]; known {
+			x.spend(int(x.terms[id].to - x.terms[id].from))
 			for _, p := range x.postings[x.terms[id].from:x.terms[id].to] {
 				if _, has := slices.BinarySearch(x.tools[p.tool].nameWords, id); has {
 					fits[p.tool] = true
@@ -225,13 +278,13 @@ func (x *Index) having(words []string) []bool {
 }
 
 // query is the terms that a phrasing asks for, each once.
-func (x *Index) query(text string) []weighted {
+func (x *search) query(text string) []weighted {
 	var words []string
 	tokenize(text, func(w string, whole bool) bool {
 		if _, known := x.words[stem(w)]; known || !whole || translations[w] != nil {
 			words = append(words, w)
 		}
-		return len(words) < maxFieldWords
+		return len(words) < maxQueryWords
 	})
 	content := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return stopWords[w] })
 	if len(content) == 0 {

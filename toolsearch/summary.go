@@ -39,10 +39,15 @@ func summarize(servers map[string][]string, limit int) string {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+	tools := 0 // of the servers that are left
+	for _, k := range keys {
+		tools += len(servers[k])
+	}
 	var b strings.Builder
 	for i, k := range keys {
 		left := keys[i:]
-		rest := leftOut(servers, left)
+		rest := leftOut(len(left), tools)
+		tools -= len(servers[k])
 		// Each server that is left has an equal share of the room that is left.
 		room := limit - b.Len()
 		share := room / len(left)
@@ -50,7 +55,7 @@ func summarize(servers map[string][]string, limit int) string {
 			share = min(room-len(rest), fairLine) // not enough for all: the first are told of, the others counted
 		}
 		line := serverLine(k, servers[k], share)
-		if len(left) > 1 && b.Len()+len(line)+len(leftOut(servers, left[1:])) > limit || b.Len()+len(line) > limit {
+		if len(left) > 1 && b.Len()+len(line)+len(leftOut(len(left)-1, tools)) > limit || b.Len()+len(line) > limit {
 			b.WriteString(rest)
 			break
 		}
@@ -63,12 +68,8 @@ func summarize(servers map[string][]string, limit int) string {
 const leastLine, fairLine = 24, 60
 
 // leftOut counts the servers that find no room.
-func leftOut(servers map[string][]string, keys []string) string {
-	n := 0
-	for _, k := range keys {
-		n += len(servers[k])
-	}
-	return fmt.Sprintf("and %d more servers with %d tools\n", len(keys), n)
+func leftOut(servers, tools int) string {
+	return fmt.Sprintf("and %d more servers with %d tools\n", servers, tools)
 }
 
 // serverLine tells of one server in at most room bytes, if that is enough for its name and number.

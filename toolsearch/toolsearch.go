@@ -9,7 +9,7 @@
 // results, whatever order the tools came in.
 //
 //	index := toolsearch.New(tools)
-//	r := index.Search(toolsearch.Query{Phrasings: []string{"open a bug report", "create issue"}})
+//	r, err := index.Search(ctx, toolsearch.Query{Phrasings: []string{"open a bug report", "create issue"}})
 //	for _, m := range r.Matches {
 //		load(m.FullName)
 //	}
@@ -79,6 +79,8 @@ type Index struct {
 	// byName finds a tool by its full name, byServer the tools of a server by its name in any form.
 	byName   map[string]int32
 	byServer map[string][]int32
+	// byOwn finds tools by their own names.
+	byOwn map[string][]int32
 	// words finds a term; terms are sorted by text.
 	words map[string]int32
 	terms []term
@@ -147,7 +149,7 @@ func newBuilder(tools []Tool) *builder {
 	return &builder{
 		surfaces: map[string]int32{},
 		tools:    sorted,
-		x:        &Index{tools: make([]entry, n), byName: make(map[string]int32, n), byServer: map[string][]int32{}, words: map[string]int32{}},
+		x:        &Index{tools: make([]entry, n), byName: make(map[string]int32, n), byServer: map[string][]int32{}, byOwn: make(map[string][]int32, n), words: map[string]int32{}},
 		counts:   make([]map[int32]*[fields]float32, n),
 		sizes:    make([]*[fields]float64, n),
 	}
@@ -174,6 +176,7 @@ func (b *builder) count(i int) {
 	}
 	b.x.tools[i] = e
 	b.x.byName[t.FullName] = int32(i)
+	b.x.byOwn[t.Name] = append(b.x.byOwn[t.Name], int32(i))
 	for _, form := range serverForms(t.Server) {
 		b.x.byServer[form] = append(b.x.byServer[form], int32(i))
 	}
@@ -181,6 +184,9 @@ func (b *builder) count(i int) {
 
 // add counts the words of a text in a field.
 func (b *builder) add(i int, f field, text string) {
+	if b.sizes[i][f] >= maxFieldWords {
+		return // no need to read it
+	}
 	tokenize(text, func(surface string, _ bool) bool {
 		if b.sizes[i][f] >= maxFieldWords {
 			return false

@@ -14,6 +14,16 @@ import (
 )
 
 // tool makes a tool with a full name as a host would.
+// find searches for a query that has nothing against it.
+func find(t testing.TB, x *Index, q Query) Result {
+	t.Helper()
+	r, err := x.Search(t.Context(), q)
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
 func tool(server, name, description string, params ...Param) Tool {
 	return Tool{FullName: "mcp__" + strings.ReplaceAll(server, ".", "_") + "__" + name, Server: server, Name: name, Description: description, Params: params}
 }
@@ -77,7 +87,7 @@ func TestSearchFindsFirst(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := x.Search(Query{Phrasings: []string{tt.query}})
+			r := find(t, x, Query{Phrasings: []string{tt.query}})
 			if len(r.Matches) == 0 || r.Matches[0].FullName != tt.want {
 				t.Errorf("%q: got %q, want %s first", tt.query, fullNames(r), tt.want)
 			}
@@ -110,7 +120,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := x.Search(tt.q)
+			r := find(t, x, tt.q)
 			if d := cmp.Diff(tt.want, fullNames(r)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -125,7 +135,7 @@ func TestForms(t *testing.T) {
 func TestKnownWordsAreNotRepaired(t *testing.T) {
 	x := New([]Tool{tool("a", "list_posts", "All posts"), tool("a", "list_ports", "All ports"), tool("a", "list_hosts", "All hosts")})
 	for word, want := range map[string]string{"posts": "mcp__a__list_posts", "ports": "mcp__a__list_ports", "hosts": "mcp__a__list_hosts"} {
-		if r := x.Search(Query{Phrasings: []string{word}}); len(r.Matches) != 1 || r.Matches[0].FullName != want {
+		if r := find(t, x, Query{Phrasings: []string{word}}); len(r.Matches) != 1 || r.Matches[0].FullName != want {
 			t.Errorf("%s: got %q, want %s alone", word, fullNames(r), want)
 		}
 	}
@@ -137,15 +147,15 @@ func TestPhrasingsAreFused(t *testing.T) {
 		tool("a", "remove_user", "Delete an account"), tool("a", "remove_tag", "Remove a tag"), tool("a", "remove_pin", "Remove a pin"),
 		tool("a", "delete_file", "Delete a file"), tool("a", "account_info", "About an account"),
 	})
-	r := x.Search(Query{Phrasings: []string{"remove person", "delete account", "drop user"}})
+	r := find(t, x, Query{Phrasings: []string{"remove person", "delete account", "drop user"}})
 	if len(r.Matches) == 0 || r.Matches[0].FullName != "mcp__a__remove_user" {
 		t.Errorf("got %q", fullNames(r))
 	}
-	r = x.Search(Query{Phrasings: []string{"account", "mcp__a__remove_pin"}, Max: 2})
+	r = find(t, x, Query{Phrasings: []string{"account", "mcp__a__remove_pin"}, Max: 2})
 	if d := cmp.Diff([]string{"mcp__a__remove_pin", "mcp__a__account_info"}, fullNames(r)); d != "" {
 		t.Errorf("a tool that is named comes first (-want +got):\n%s", d)
 	}
-	r = x.Search(Query{Phrasings: []string{"select:delete_file", "account"}, Max: 2})
+	r = find(t, x, Query{Phrasings: []string{"select:delete_file", "account"}, Max: 2})
 	if d := cmp.Diff([]string{"mcp__a__delete_file", "mcp__a__account_info"}, fullNames(r)); d != "" {
 		t.Errorf("selected tools come first (-want +got):\n%s", d)
 	}
@@ -171,7 +181,7 @@ func TestFormsAndActions(t *testing.T) {
 		"supprimer ce record":    "mcp__c__delete_record",
 		"put the record archive": "mcp__c__archive",
 	} {
-		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+		if r := find(t, x, Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
 			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
 		}
 	}
@@ -189,7 +199,7 @@ func TestSynonyms(t *testing.T) {
 		"remove":          "mcp__a__remove_widget",
 		"new directory":   "mcp__b__create_folder",
 	} {
-		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+		if r := find(t, x, Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
 			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
 		}
 	}
@@ -208,7 +218,7 @@ func TestOtherLanguages(t *testing.T) {
 		"商品を検索する":              "mcp__日本__検索",
 		"读取文件":                 "mcp__files__read_file",
 	} {
-		if r := x.Search(Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
+		if r := find(t, x, Query{Phrasings: []string{query}}); len(r.Matches) == 0 || r.Matches[0].FullName != want {
 			t.Errorf("%q: got %q, want %q first", query, fullNames(r), want)
 		}
 	}
@@ -217,8 +227,8 @@ func TestOtherLanguages(t *testing.T) {
 // A phrasing whose words fit badly does not put its best beside the best of one that fits well.
 func TestBadPhrasingDoesLittleHarm(t *testing.T) {
 	x := New(office())
-	good := x.Search(Query{Phrasings: []string{"create issue"}})
-	r := x.Search(Query{Phrasings: []string{"create issue", "make something with a new thing in it", "the list of a thing"}})
+	good := find(t, x, Query{Phrasings: []string{"create issue"}})
+	r := find(t, x, Query{Phrasings: []string{"create issue", "make something with a new thing in it", "the list of a thing"}})
 	if len(r.Matches) == 0 || r.Matches[0].FullName != good.Matches[0].FullName {
 		t.Errorf("got %q, want %q first", fullNames(r), good.Matches[0].FullName)
 	}
@@ -233,7 +243,7 @@ func TestOrderOfToolsDoesNotMatter(t *testing.T) {
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		got := New(shuffled)
 		for _, q := range []string{"create issue", "get weather for customer", "updte invoice", "+list file"} {
-			a, b := want.Search(Query{Phrasings: []string{q, "find " + q}, Max: 50}), got.Search(Query{Phrasings: []string{q, "find " + q}, Max: 50})
+			a, b := find(t, want, Query{Phrasings: []string{q, "find " + q}, Max: 50}), find(t, got, Query{Phrasings: []string{q, "find " + q}, Max: 50})
 			if d := cmp.Diff(a, b); d != "" {
 				t.Errorf("%q (-first +second):\n%s", q, d)
 			}
@@ -243,11 +253,11 @@ func TestOrderOfToolsDoesNotMatter(t *testing.T) {
 
 func TestSearchIsSafeForConcurrentUse(t *testing.T) {
 	x := New(office())
-	want := fullNames(x.Search(Query{Phrasings: []string{"files"}}))
+	want := fullNames(find(t, x, Query{Phrasings: []string{"files"}}))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if got := fullNames(x.Search(Query{Phrasings: []string{"files"}})); !slices.Equal(got, want) {
+			if got := fullNames(find(t, x, Query{Phrasings: []string{"files"}})); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -256,14 +266,14 @@ func TestSearchIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestEmptyAndOddTools(t *testing.T) {
-	if r := New(nil).Search(Query{Phrasings: []string{"x", "select:y"}}); len(r.Matches) > 0 || len(r.Unknown) != 1 {
+	if r := find(t, New(nil), Query{Phrasings: []string{"x", "select:y"}}); len(r.Matches) > 0 || len(r.Unknown) != 1 {
 		t.Errorf("without tools: got %+v", r)
 	}
 	x := New([]Tool{{}, {FullName: "a"}, {FullName: "a", Description: "second"}, {FullName: "\xff", Name: "\xff", Description: strings.Repeat("x ", 1<<17)}})
 	if x.Len() != 3 {
 		t.Errorf("got %d tools, want 3", x.Len())
 	}
-	x.Search(Query{Phrasings: []string{"\xff\xfe", strings.Repeat("word ", 1<<16), "+", "select:", "+\xff"}, Max: 1 << 30})
+	find(t, x, Query{Phrasings: []string{"\xff\xfe", strings.Repeat("word ", 1<<16), "+", "select:", "+\xff"}, Max: 1 << 30})
 }
 
 func TestTokenize(t *testing.T) {
@@ -400,7 +410,7 @@ func TestIndexIsSmall(t *testing.T) {
 	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 60<<20 {
 		t.Errorf("%d bytes, want at most 60 MB", used)
 	}
-	if r := x.Search(Query{Phrasings: []string{"create invoice"}}); len(r.Matches) != DefaultMax || !strings.Contains(r.Matches[0].Name, "create_invoice") {
+	if r := find(t, x, Query{Phrasings: []string{"create invoice"}}); len(r.Matches) != DefaultMax || !strings.Contains(r.Matches[0].Name, "create_invoice") {
 		t.Errorf("got %q", fullNames(r))
 	}
 	runtime.KeepAlive(tools)
@@ -413,8 +423,8 @@ func FuzzSearch(f *testing.F) {
 	x := New(office())
 	f.Fuzz(func(t *testing.T, a, b string) {
 		q := Query{Phrasings: []string{a, b}}
-		r := x.Search(q)
-		if d := cmp.Diff(r, x.Search(q)); d != "" {
+		r := find(t, x, q)
+		if d := cmp.Diff(r, find(t, x, q)); d != "" {
 			t.Errorf("two searches differ:\n%s", d)
 		}
 		seen := map[string]bool{}
@@ -427,7 +437,7 @@ func FuzzSearch(f *testing.F) {
 				t.Errorf("match %d scores %v after %v", i, m.Score, r.Matches[i-1].Score)
 			}
 		}
-		New([]Tool{tool(a, b, a+b), {FullName: b, Description: b}}).Search(q)
+		find(t, New([]Tool{tool(a, b, a+b), {FullName: b, Description: b}}), q)
 	})
 }
 
@@ -450,7 +460,7 @@ func BenchmarkSearch10000(b *testing.B) {
 		b.Run(fmt.Sprintf("%.20s %d", q.Phrasings[0], len(q.Phrasings)), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				x.Search(q)
+				find(b, x, q)
 			}
 		})
 	}

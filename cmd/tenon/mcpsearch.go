@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func newSearchCommand(p *process, f *mcpFlags) *cobra.Command {
 				return usagef("--max is %d; give 1 to %d", most, toolsearch.MaxMatches)
 			}
 			return f.with(c.Context(), p, "", func(s *session) error {
-				return s.search(toolsearch.Query{Phrasings: args, Max: most}, asJSON)
+				return s.search(c.Context(), toolsearch.Query{Phrasings: args, Max: most}, asJSON)
 			})
 		},
 	}
@@ -40,12 +41,15 @@ func newSearchCommand(p *process, f *mcpFlags) *cobra.Command {
 	return c
 }
 
-func (s *session) search(q toolsearch.Query, asJSON bool) error {
+func (s *session) search(ctx context.Context, q toolsearch.Query, asJSON bool) error {
 	tools, status := s.host.Tools(), s.host.Status()
 	s.progress.stop()
 	reportProblems(s.process, s.problems)
 	reportServers(s.process, status)
-	found := toolsearch.New(searchable(tools)).Search(q)
+	found, err := toolsearch.New(searchable(tools)).Search(ctx, q)
+	if err != nil {
+		return err
+	}
 	for _, name := range found.Unknown {
 		fmt.Fprintf(s.process.err, "tenon: no tool is called %q\n", printable(name))
 	}
@@ -55,7 +59,6 @@ func (s *session) search(q toolsearch.Query, asJSON bool) error {
 			matches = append(matches, t)
 		}
 	}
-	var err error
 	if asJSON {
 		err = writeJSON(s.process, toolRows(matches))
 	} else {

@@ -309,11 +309,11 @@ func (t *turn) searchTools(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, "ToolSearch: "+err.Error())
 	}
 	s := t.s
-	found := s.search(q)
+	found := s.search(t.ctx, q)
 	if pending := s.connecting(); len(pending) > 0 && !found.complete {
 		t.awaitServers(pending)
 		s.refreshTable(t.ctx)
-		found = s.search(q)
+		found = s.search(t.ctx, q)
 	}
 	if t.ctx.Err() != nil {
 		return errorAnswer(c, textInterrupted)
@@ -350,10 +350,13 @@ type finding struct {
 	complete bool     // everything that was asked for by name is there, and only names were asked for
 }
 
-// search looks for tools that the model may see.
-func (s *session) search(q searchQuery) finding {
-	res := s.searchable().Search(toolsearch.Query{Phrasings: q.phrasings, Max: q.most})
+// search looks for tools that the model may see. It finds nothing once ctx has ended.
+func (s *session) search(ctx context.Context, q searchQuery) finding {
+	res, err := s.searchable().Search(ctx, toolsearch.Query{Phrasings: q.phrasings, Max: q.most})
 	var f finding
+	if err != nil {
+		return f
+	}
 	policy, bytes := s.permissions(), 0
 	for _, m := range res.Matches {
 		tl := s.table.byName[m.FullName]

@@ -93,12 +93,16 @@ type searcher struct {
 
 const depth = 10 // how far down places count
 
-func searchers(servers []Server) []searcher {
+func searchers(t testing.TB, servers []Server) []searcher {
 	base := newPlain(servers)
 	index := toolsearch.New(searchTools(servers))
 	ours := func(phrasings ...string) []string {
 		var out []string
-		for _, m := range index.Search(toolsearch.Query{Phrasings: phrasings, Max: depth}).Matches {
+		r, err := index.Search(t.Context(), toolsearch.Query{Phrasings: phrasings, Max: depth})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range r.Matches {
 			out = append(out, m.Server+"/"+m.Name)
 		}
 		return out
@@ -172,7 +176,7 @@ func table(t testing.TB, missed func(s searcher, q question, found []string)) (s
 	var b strings.Builder
 	tools := len(searchTools(servers))
 	fmt.Fprintf(&b, "%d questions over %d tools of %d servers: top-1 %%, top-5 %%, MRR of 10\n", len(questions), tools, len(servers))
-	list := searchers(servers)
+	list := searchers(t, servers)
 	fmt.Fprintf(&b, "%-15s", "")
 	for _, s := range list {
 		fmt.Fprintf(&b, " | %-18s", s.name)
@@ -228,7 +232,7 @@ func BenchmarkSearchQuality(b *testing.B) {
 	index := toolsearch.New(searchTools(Load(b)))
 	i := 0
 	for b.Loop() {
-		index.Search(toolsearch.Query{Phrasings: questions[i%len(questions)].Phrasings[:1]})
+		_, _ = index.Search(b.Context(), toolsearch.Query{Phrasings: questions[i%len(questions)].Phrasings[:1]})
 		i++
 	}
 	for name, unit := range map[string]string{"BM25, the question": "bm25-top5-%", "ours, the question": "ours-top5-%", "ours, 3 phrasings": "ours3-top5-%"} {

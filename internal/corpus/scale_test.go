@@ -142,13 +142,13 @@ func BenchmarkTenThousandTools(b *testing.B) {
 	b.Run("search", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			index.Search(toolsearch.Query{Phrasings: []string{questions[i%len(questions)].Ask}})
+			_, _ = index.Search(b.Context(), toolsearch.Query{Phrasings: []string{questions[i%len(questions)].Ask}})
 		}
 	})
 	b.Run("search with three phrasings", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			index.Search(toolsearch.Query{Phrasings: questions[i%len(questions)].Phrasings})
+			_, _ = index.Search(b.Context(), toolsearch.Query{Phrasings: questions[i%len(questions)].Phrasings})
 		}
 	})
 	b.Run("index", func(b *testing.B) {
