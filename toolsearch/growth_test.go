@@ -22,11 +22,11 @@ func repeated(n int) []Tool {
 // long are queries of n words that were made to be expensive.
 var long = map[string]func(n int) string{
 	"required words, all alike": func(n int) string { return strings.Repeat("+a ", n) },
-	"required words":            func(n int) string { return words(n, func(i int) string { return fmt.Sprintf("+a%d", i) }) },
-	"words that are in all":     func(n int) string { return words(n, func(i int) string { return strings.Repeat("a", 1+i%4) }) },
-	"words that are misspelt":   func(n int) string { return words(n, func(i int) string { return "aaaa" + string(rune('d'+i%20)) }) },
+	"required words":            func(n int) string { return joined(n, func(i int) string { return fmt.Sprintf("+a%d", i) }) },
+	"words that are in all":     func(n int) string { return joined(n, func(i int) string { return strings.Repeat("a", 1+i%4) }) },
+	"words that are misspelt":   func(n int) string { return joined(n, func(i int) string { return "aaaa" + string(rune('d'+i%20)) }) },
 	"names that no tool has": func(n int) string {
-		return "select:" + strings.Join(strings.Fields(words(n, func(i int) string { return fmt.Sprint(i) })), ",")
+		return "select:" + strings.Join(strings.Fields(joined(n, func(i int) string { return fmt.Sprint(i) })), ",")
 	},
 	"a name that many tools have": func(n int) string { return "select:" + strings.Repeat("same,", n) },
 	"one word":                    func(n int) string { return strings.Repeat("a", n) },
@@ -34,7 +34,7 @@ var long = map[string]func(n int) string{
 	"a server":                    func(n int) string { return "s" + strings.Repeat("_", n) },
 }
 
-func words(n int, f func(i int) string) string {
+func joined(n int, f func(i int) string) string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = f(i)
@@ -70,7 +70,7 @@ func TestSearchGrowsWithTheTools(t *testing.T) {
 func TestSearchHeedsItsContext(t *testing.T) {
 	x := New(repeated(5000))
 	ctx, late := growth.EndsAfter(t, 2)
-	r, err := x.Search(ctx, Query{Phrasings: []string{words(60, func(i int) string { return "aaaa" + string(rune('d'+i%20)) }), "aaaa"}})
+	r, err := x.Search(ctx, Query{Phrasings: []string{joined(60, func(i int) string { return "aaaa" + string(rune('d'+i%20)) }), "aaaa"}})
 	if !errors.Is(err, context.Canceled) || len(r.Matches) > 0 || late() > 2 {
 		t.Errorf("got %d matches and %v, and it looked %d times at a context that had ended", len(r.Matches), err, late())
 	}
