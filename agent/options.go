@@ -117,7 +117,7 @@ type Options struct {
 	// that they can, run together with others.
 	MaxToolConcurrency int
 	// ToolSearch says whether the model finds its tools by searching. Empty leaves it to
-	// ENABLE_TOOL_SEARCH, and without that it does. Naming the tool ToolSearch in DisallowedTools
+	// ENABLE_TOOL_SEARCH, and without that it does from [ToolSearchTokens] of definitions on. Naming the tool ToolSearch in DisallowedTools
 	// switches it off as well.
 	ToolSearch ToolSearch
 	// OnElicitation answers what an MCP server asks the user, by a form or a link; server is the key of

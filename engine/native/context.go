@@ -63,7 +63,7 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 // firstContext is what the first request would be made of by now.
 func (s *session) firstContext(ctx context.Context) *contextState {
 	t := newTable(ctx, s.hosts(), tableOptions{policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool})
-	search := !s.searchOff() && s.finder.mode.percent == 0
+	search := !s.searchOff() && s.finder.mode.searches(t.deferrableSize(), s.wantedModel())
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
 		system: len(systemBlocks(false, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)), messages: s.given.size,

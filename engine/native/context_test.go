@@ -68,6 +68,7 @@ func TestContextUsage(t *testing.T) {
 func TestContextUsageOfDeferredTools(t *testing.T) {
 	load := true
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a", AlwaysLoad: &load}, &mcpserver.Tool{Name: "b"})
+	o.ToolSearch = agent.ToolSearchOn
 	c := open(t, modeltest.New(t, modeltest.Text("x")), o)
 	say(t, c, "x")
 	u, err := c.ContextUsage(t.Context())

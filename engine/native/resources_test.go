@@ -47,6 +47,7 @@ func library(t *testing.T) *mcpserver.Server {
 
 func TestResources(t *testing.T) {
 	o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"my.library": mcphost.InProcess(library(t)), "other": mcphost.InProcess(serverWith(t, "w", echoArgs))}}
+	o.ToolSearch = agent.ToolSearchOn
 	read := func(id, uri string) modeltest.Part {
 		return modeltest.ToolUseID(id, readResourceTool, `{"server":"my.library","uri":"`+uri+`"}`)
 	}

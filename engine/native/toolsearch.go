@@ -31,6 +31,13 @@ const (
 type searchMode struct {
 	off     bool
 	percent int // of the context window, above which definitions are withheld; 0: always
+	tokens  int // above which definitions are withheld; 0: always
+}
+
+// searches reports whether definitions of so many bytes are withheld from a model.
+func (m searchMode) searches(bytes int, model string) bool {
+	tokens := bytes / charsPerToken
+	return bytes > 0 && tokens >= m.tokens && (m.percent == 0 || tokens > contextWindow(model)*m.percent/100)
 }
 
 // parseToolSearch reads ENABLE_TOOL_SEARCH and its typed form. What it does not know counts as on, as
@@ -39,6 +46,8 @@ func parseToolSearch(v string) searchMode {
 	v = strings.ToLower(strings.TrimSpace(v))
 	percent, auto := strings.CutPrefix(v, "auto:")
 	switch {
+	case v == "":
+		return searchMode{tokens: agent.ToolSearchTokens + 1}
 	case v == "false" || v == "0":
 		return searchMode{off: true}
 	case v == "auto":
@@ -115,15 +124,8 @@ func (s *session) settleSearch(t *table) {
 		return
 	}
 	if !f.active && !s.searchOff() {
-		size := 0
-		for _, tl := range t.tools {
-			if tl.deferrable() {
-				size += len(tl.model.Name) + len(tl.model.Description) + len(tl.model.InputSchema) + len(`{"name":"","description":"","input_schema":}`)
-			}
-		}
-		f.active = size > 0 && f.mode.percent == 0 ||
-			f.mode.percent > 0 && size/charsPerToken > contextWindow(s.wantedModel())*f.mode.percent/100 ||
-			f.mode.percent == 0 && len(s.connecting()) > 0
+		size := t.deferrableSize()
+		f.active = f.mode.searches(size, s.wantedModel()) || f.mode.percent == 0 && len(s.connecting()) > 0
 	}
 	if f.active {
 		t.take(s.finder.tool)
@@ -132,6 +134,17 @@ func (s *session) settleSearch(t *table) {
 	for _, l := range f.loaded {
 		l.follow(t)
 	}
+}
+
+// deferrableSize is about how many bytes the definitions take that a search would withhold.
+func (t *table) deferrableSize() int {
+	size := 0
+	for _, tl := range t.tools {
+		if tl.deferrable() {
+			size += len(tl.model.Name) + len(tl.model.Description) + len(tl.model.InputSchema) + len(`{"name":"","description":"","input_schema":}`)
+		}
+	}
+	return size
 }
 
 const charsPerToken = 4

@@ -33,7 +33,7 @@ func references(c modeltest.Content) []string {
 
 func TestParseToolSearch(t *testing.T) { // D20
 	tests := map[string]searchMode{
-		"": {}, "true": {}, "1": {}, "TRUE": {}, "auto:0": {}, "garbage": {}, "auto:x": {}, "auto:-3": {},
+		"": {tokens: agent.ToolSearchTokens + 1}, "true": {}, "1": {}, "TRUE": {}, "auto:0": {}, "garbage": {}, "auto:x": {}, "auto:-3": {},
 		"false": {off: true}, "0": {off: true}, "False": {off: true}, "auto:100": {off: true}, "auto:250": {off: true},
 		"auto": {percent: 10}, "auto:1": {percent: 1}, "auto:99": {percent: 99}, " auto:5 ": {percent: 5},
 	}
@@ -56,13 +56,14 @@ func TestModelsWithoutReferences(t *testing.T) {
 	}
 }
 
-// Definitions are withheld by default, and a search brings those that are needed.
+// Definitions are withheld, and a search brings those that are needed.
 //
 // D57
 func TestToolSearch(t *testing.T) {
 	o := withTools(t, echoArgs,
 		&mcpserver.Tool{Name: "create_issue", Description: "Opens a bug report"},
 		&mcpserver.Tool{Name: "send_mail", Description: "Sends a letter"})
+	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t,
 		modeltest.ToolUseID("toolu_1", searchTool, `{"query":"bug report","max_results":1}`),
 		modeltest.ToolUseID("toolu_2", "mcp__s__create_issue", `{"a":1}`),
@@ -149,7 +150,8 @@ func TestToolSearchSwitch(t *testing.T) {
 		set    func(o *agent.Options)
 		search bool
 	}{
-		{"unset", func(*agent.Options) {}, true},
+		{"unset, few tools", func(*agent.Options) {}, false},
+		{"variable on", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"] = "true" }, true},
 		{"variable off", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"] = "false" }, false},
 		{"variable auto:100", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"] = "auto:100" }, false},
 		{"variable auto, few tools", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"] = "auto" }, false},
@@ -176,6 +178,35 @@ func TestToolSearchSwitch(t *testing.T) {
 	bad := agent.Options{ToolSearch: "sometimes"}
 	if _, err := agent.Open(t.Context(), testEngine(modeltest.New(t)), &bad); err == nil || !strings.Contains(err.Error(), "ToolSearch") {
 		t.Errorf("a setting that is none: %v", err)
+	}
+}
+
+// Where nothing is set, the definitions of a few tools are in the prompt, and the search begins above the
+// threshold.
+//
+// fault D14
+func TestToolSearchThreshold(t *testing.T) {
+	const most = charsPerToken*(agent.ToolSearchTokens+1) - 1 // bytes that are so many tokens
+	unset := parseToolSearch("")
+	for bytes, want := range map[int]bool{0: false, 1: false, most: false, most + 1: true} {
+		if got := unset.searches(bytes, DefaultModel); got != want {
+			t.Errorf("with %d bytes of definitions: %v", bytes, got)
+		}
+	}
+	offered := func(n int) []string {
+		var tools []*mcpserver.Tool
+		for i := range n {
+			tools = append(tools, &mcpserver.Tool{Name: fmt.Sprintf("t%02d", i), Description: strings.Repeat("long ", 100)})
+		}
+		model := modeltest.New(t, modeltest.Text("x"))
+		answered(t, model, withTools(t, echoArgs, tools...))
+		return model.Last().ToolNames()
+	}
+	if diff := cmp.Diff([]string{"mcp__s__t00", "mcp__s__t01"}, offered(2)); diff != "" {
+		t.Errorf("two tools: %s", diff)
+	}
+	if diff := cmp.Diff([]string{searchTool, "DeferredToolPlaceholder"}, offered(60)); diff != "" {
+		t.Errorf("sixty tools: %s", diff)
 	}
 }
 
@@ -218,6 +249,7 @@ func TestAlwaysLoad(t *testing.T) {
 	always := mcphost.InProcess(p).(mcphost.InProcessServer)
 	always.AlwaysLoad = true
 	o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"s": mcphost.InProcess(s), "p": always}}
+	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t, modeltest.Text("x"))
 	answered(t, model, o)
 	if diff := cmp.Diff([]string{"mcp__p__all", "mcp__s__own", searchTool, "DeferredToolPlaceholder"}, model.Last().ToolNames()); diff != "" {
@@ -254,7 +286,9 @@ func TestSearchForms(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, tt.input), modeltest.Text("x"))
-			answered(t, model, withTools(t, echoArgs, tools...))
+			o := withTools(t, echoArgs, tools...)
+			o.ToolSearch = agent.ToolSearchOn
+			answered(t, model, o)
 			got, _ := model.Last().ToolResult("toolu_1")
 			if diff := cmp.Diff(tt.want, references(got)); diff != "" {
 				t.Error(diff)
@@ -269,6 +303,7 @@ func TestSearchForms(t *testing.T) {
 // A tool that is denied is not found, named, or loaded: not even when it is denied after the list was made.
 func TestDeniedToolsAreNotFound(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "secret"}, &mcpserver.Tool{Name: "open"})
+	o.ToolSearch = agent.ToolSearchOn
 	o.DisallowedTools = []string{"mcp__s__secret"}
 	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, `{"query":["select:mcp__s__secret","secret","mcp__s"]}`), modeltest.Text("x"))
 	_, msgs := answered(t, model, o)
@@ -284,6 +319,7 @@ func TestDeniedToolsAreNotFound(t *testing.T) {
 // A call that fails because its tool was not loaded brings the schema; a name that nobody has points at the search.
 func TestCallOfAnUnreadTool(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"sku":{"type":"string"}},"required":["sku"]}`)})
+	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t,
 		modeltest.Say(modeltest.ToolUseID("toolu_1", "mcp__s__a", `{"n":1}`), modeltest.ToolUseID("toolu_2", "mcp__s__zzz", `{}`)),
 		modeltest.ToolUseID("toolu_3", "mcp__s__a", `{"sku":"x"}`), modeltest.Text("x"))
@@ -321,6 +357,7 @@ func TestGatewayWithoutReferences(t *testing.T) {
 	e := testEngine(model)
 	run := func() (*agent.Result, []agent.Message) {
 		o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a", Description: "Finds a thing"}, &mcpserver.Tool{Name: "b"})
+		o.ToolSearch = agent.ToolSearchOn
 		model.Add(modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:mcp__s__a"}`), modeltest.ToolUseID("toolu_2", "mcp__s__a", `{"n":1}`), modeltest.Text("done"))
 		msgs, err := collect(t, t.Context(), e, "x", o)
 		if err != nil {
@@ -366,6 +403,7 @@ func TestDisableToolReferences(t *testing.T) {
 // A tool that the conversation refers to stays defined when its server goes, or the API takes it no more.
 func TestReferencesSurvive(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a"}, &mcpserver.Tool{Name: "b"})
+	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t,
 		modeltest.ToolUse(searchTool, `{"query":"select:a,b"}`), modeltest.Text("loaded"),
 		modeltest.ToolUseID("toolu_gone", "mcp__s__a", `{}`), modeltest.Text("gone"),
@@ -495,6 +533,7 @@ func TestLoadIsBounded(t *testing.T) {
 func TestNewToolsAreAnnounced(t *testing.T) {
 	s := serverWith(t, "a", echoArgs)
 	o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"s": mcphost.InProcess(s)}, AllowedTools: []string{"mcp__s"}}
+	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t, modeltest.Text("one"), modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:fresh"}`), modeltest.Text("two"))
 	e := testEngine(model)
 	c, err := agent.Open(t.Context(), e, o)
