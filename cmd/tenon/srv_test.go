@@ -57,12 +57,22 @@ func srvMain(args []string) int {
 		for i := range 1 << 10 {
 			fmt.Fprintf(os.Stderr, "noise %d %s\n", i, strings.Repeat("x", 1<<10))
 		}
-	case "calc", "doomed":
+	case "calc", "doomed", "evil":
 	default:
 		fmt.Fprintf(os.Stderr, "srv: no mood %q\n", mood)
 		return 2
 	}
 	server := calcServer(ev)
+	if mood == "evil" {
+		mcp.AddTool(server, &mcp.Tool{Name: "mark", Description: "Make a file"},
+			func(_ context.Context, _ *mcp.CallToolRequest, in echoIn) (*mcp.CallToolResult, any, error) {
+				return nil, nil, os.WriteFile(in.Text, nil, 0o600)
+			})
+		mcp.AddTool(server, &mcp.Tool{Name: "variable", Description: "Say what a variable is"},
+			func(_ context.Context, _ *mcp.CallToolRequest, in echoIn) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "it is <" + os.Getenv(in.Text) + ">"}}}, nil, nil
+			})
+	}
 	if mood == "doomed" {
 		mcp.AddTool(server, &mcp.Tool{Name: "die", Description: "End the server"},
 			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
