@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -95,6 +96,9 @@ func (h *Host) unknown(full string) error {
 //
 // Whatever the tool answers is a result, its failures included. The error is a
 // *[CallError], ctx's error, [ErrUnknownTool], [ErrUnknownServer] or [ErrClosed].
+// A call that was cut off because its connection was closed on request is a
+// CallError with [ErrRemoved], [ErrReplaced], [ErrDisabled], [ErrReconnected] or
+// ErrClosed in it; one for which there was no room has a *[BusyError].
 //
 // A call whose connection broke is made once more on the new one if that is
 // safe: if it did not reach the tool, or the tool says that it is read-only or
@@ -110,6 +114,14 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 	if len(args) == 0 || isNull(args) {
 		args = json.RawMessage("{}")
 	}
+	leave, err := h.enter(ctx, c, c.dialer.limits.forCall(tool, o.Timeout))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, c.callError(tool, false, err)
+	}
+	defer leave()
 	for try := 0; ; try++ {
 		res, sent, t, err := h.tryCall(ctx, c, tool, args, o)
 		if err == nil {
@@ -118,23 +130,39 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) {
+		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) && !sent {
 			return nil, err
+		}
+		if errors.Is(err, ErrReplaced) && !sent && try < maxTries { // the new one has not heard of it
+			if c, err = h.conn(server); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		// What was never sent may be sent on the next connection; what may have
 		// run is made again once.
 		again := try == 0 || try < maxTries && !sent && errors.Is(err, ErrConnectionLost)
 		if again && t != nil && mayRepeat(err, sent, t) {
-			c.log.Info("call is made again", "tool", tool, "reason", err)
+			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", err.Error()))...)
 			if !neverSent(err) || sleep(ctx, repeatPause) {
 				continue
 			}
 		}
-		if errors.Is(err, ErrTimeout) {
-			c.calls.Warn("call timed out", "tool", tool, "tool_use_id", o.ToolUseID, "session", o.Session, "error", err)
-		}
-		return nil, c.callError(tool, sent, err)
+		ce := c.callError(tool, sent, err)
+		c.recordCall(o.logged(ctx), ce)
+		return nil, ce
 	}
+}
+
+// logged is a context whose records have the model's id of the call.
+func (o *CallOptions) logged(ctx context.Context) context.Context {
+	if o.Session != "" {
+		ctx = WithLogAttrs(ctx, slog.String("session", o.Session))
+	}
+	if o.ToolUseID != "" {
+		ctx = WithLogAttrs(ctx, slog.String("tool_use_id", o.ToolUseID))
+	}
+	return ctx
 }
 
 // mayRepeat says whether a failed call may be made again.
@@ -142,7 +170,7 @@ func mayRepeat(err error, sent bool, t *Tool) bool {
 	if unmendable(err) {
 		return false
 	}
-	if !sent && (errors.Is(err, errSessionLost) || neverSent(err)) {
+	if !sent && (errors.Is(err, errSessionLost) || errors.Is(err, ErrReconnected) || neverSent(err)) {
 		return true // refused before it was processed
 	}
 	lost := errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost)
@@ -178,17 +206,18 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	}
 	ctx, clock := c.clock(ctx, l, t, o)
 	defer clock.stop()
-	feed := newFeed(o.OnProgress)
+	feed := newFeed(c.dialer.panics, o.OnProgress)
 	defer feed.finish(ctx)
 	call := linkCall{tool: t, args: args, meta: callMeta(o), headers: paramHeaders(t.headerParams, args), sent: &sent}
 	maps.Copy(orEmpty(&call.headers, o.Headers), o.Headers)
 	if o.OnProgress != nil || clock.idle > 0 || c.cfg.transport() != TransportSDK {
 		call.onProgress = func(p Progress) { clock.progress(); feed.put(p) }
 	}
-	res, err = h.rounds(ctx, c, l, call)
+	res, err = h.rounds(o.logged(ctx), c, l, call)
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}
+	err = c.cause(l, err)
 	return res, sent, t, c.dialer.lastWords(ctx, l.link, err)
 }
 
@@ -299,7 +328,7 @@ type feed struct {
 }
 
 // newFeed starts a feed; nil if nobody listens.
-func newFeed(to func(Progress)) *feed {
+func newFeed(log *limitedLog, to func(Progress)) *feed {
 	if to == nil {
 		return nil
 	}
@@ -307,7 +336,9 @@ func newFeed(to func(Progress)) *feed {
 	go func() { // ends with finish
 		defer close(f.done)
 		for p := range f.ch {
-			f.to(p)
+			if contain(log, "OnProgress", func() error { f.to(p); return nil }) != nil {
+				f.to = func(Progress) {} // it would panic each time
+			}
 		}
 	}()
 	return f

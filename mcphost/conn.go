@@ -1,6 +1,7 @@
 package mcphost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -43,6 +44,9 @@ type conn struct {
 	calls         *limitedLog    // of calls that timed out
 	touch         func()         // the catalogue must be built anew; c.mu may be held
 	revised       *atomic.Uint64 // the host's count of changes
+	slots         *slots         // of calls at once; nil without a limit
+	updates       *updates       // of resources; nil if nobody listens
+	gone          atomic.Bool    // SetServers took it out: nothing is told of it any more
 
 	quit   chan struct{} // closed by close
 	wg     sync.WaitGroup
@@ -53,6 +57,7 @@ type conn struct {
 	mu      sync.Mutex // guards the rest
 	started bool
 	closing bool
+	why     error // of closing, if that is not the host's; see leave
 	state   state
 	rec     record
 	subs    map[string]bool  // resources subscribed to, also over connections made anew
@@ -85,9 +90,11 @@ type record struct {
 // A liveLink is a link with the number of those who use it.
 type liveLink struct {
 	link
-	users   int
-	retired bool
-	idle    chan struct{} // closed when retired and unused
+	users    int
+	draining bool // it takes no more users, who get refusal or, if that is nil, wait
+	refusal  error
+	why      error         // it is closed on request; nil if it is not
+	idle     chan struct{} // closed when unused; nil when nobody waits for that: see unused
 
 	silent  int           // calls in a row that timed out while nothing was heard
 	heardAt int64         // what link.heard said at the first of them
@@ -105,7 +112,7 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		name: name, cfg: cfg, quit: make(chan struct{}),
 		log:        h.opts.Logger.With("server", name),
 		remote:     cfg.transport() == TransportHTTP || cfg.transport() == TransportSSE,
-		notify:     h.publish,
+		slots:      newSlots(name, h.opts.MaxServerCalls, h.opts.MaxQueuedCalls),
 		breakAfter: h.opts.BreakAfter, probeInterval: h.opts.ProbeInterval,
 		touch:   func() { h.revision.Add(1) },
 		revised: &h.revision,
@@ -114,6 +121,14 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		relist:  make(chan struct{}, 1),
 		subs:    map[string]bool{},
 		changed: make(chan struct{}),
+	}
+	c.notify = func(ev Event) {
+		if !c.gone.Load() {
+			h.publish(ev)
+		}
+	}
+	if tell := h.opts.OnResourceUpdated; tell != nil {
+		c.updates = newUpdates(c.log, func(uri string) { tell(name, uri) })
 	}
 	c.rec.since = time.Now()
 	c.calls = &limitedLog{log: c.log}
@@ -176,8 +191,27 @@ func (c *conn) close() {
 		}
 	}
 	c.mu.Unlock()
+	if c.updates != nil {
+		c.updates.close()
+	}
 	c.wg.Wait()
 	c.dialer.awaitClosed(nil)
+}
+
+// leave says that the conn is taken out of the host: nothing is told of it any
+// more, and those who use it learn why.
+func (c *conn) leave(why error) {
+	c.gone.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = why
+}
+
+// ended is the error of requests to a conn that is closed.
+func (c *conn) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.why, ErrClosed)
 }
 
 // toolsChanged takes the server's notice; it does not block.
@@ -194,7 +228,7 @@ func (c *conn) command(ctx context.Context, ev event) error {
 	select {
 	case c.cmds <- cmd:
 	case <-c.quit:
-		return ErrClosed
+		return c.ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -202,7 +236,7 @@ func (c *conn) command(ctx context.Context, ev event) error {
 	case err := <-cmd.reply:
 		return err
 	case <-c.quit:
-		return ErrClosed
+		return c.ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -241,15 +275,17 @@ func (c *conn) acquire(ctx context.Context) (*liveLink, error) {
 func (c *conn) tryAcquire(waited bool) (*liveLink, <-chan struct{}, error) {
 	switch c.state.phase {
 	case phaseReady:
-		if c.rec.stalled != nil {
+		switch l := c.rec.link; {
+		case l.draining:
+			return nil, c.changed, l.refusal
+		case c.rec.stalled != nil:
 			return nil, nil, c.rec.stalled
-		}
-		if l := c.rec.link; !isClosed(l.done()) && !isClosed(l.lost()) {
+		case !isClosed(l.done()) && !isClosed(l.lost()):
 			l.users++
 			return l, nil, nil
 		}
 	case phaseClosed:
-		return nil, nil, ErrClosed
+		return nil, nil, cmp.Or(c.why, ErrClosed)
 	case phaseDisabled:
 		return nil, nil, ErrDisabled
 	case phaseFailed, phaseNeedsAuth:
@@ -276,7 +312,7 @@ func (c *conn) wantUse() {
 func (c *conn) release(l *liveLink, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.users--; l.users == 0 && l.retired {
+	if l.users--; l.users == 0 && l.idle != nil && !isClosed(l.idle) {
 		close(l.idle)
 	}
 	if err == nil {

@@ -1,6 +1,7 @@
 package mcphost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,28 +40,39 @@ type limitedLog struct {
 	left    int        // records left out since the last one written
 }
 
-// Warn and Error write a record, with the number of those left out before it, or leave it out.
-func (l *limitedLog) Warn(msg string, args ...any)  { l.write(l.log.Warn, msg, args) }
-func (l *limitedLog) Error(msg string, args ...any) { l.write(l.log.Error, msg, args) }
+// Error and LogAttrs write a record, with the number of those left out before it, or leave it out.
+func (l *limitedLog) Error(msg string, args ...any) {
+	if left, ok := l.admit(); ok {
+		if left > 0 {
+			args = append(args, "left_out", left)
+		}
+		l.log.Error(msg, args...)
+	}
+}
 
-func (l *limitedLog) write(to func(string, ...any), msg string, args []any) {
+func (l *limitedLog) LogAttrs(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
+	if left, ok := l.admit(); ok {
+		if left > 0 {
+			attrs = append(attrs, slog.Int("left_out", left))
+		}
+		l.log.LogAttrs(ctx, level, msg, attrs...)
+	}
+}
+
+// admit reports whether there is room for a record, and how many were left out before it.
+func (l *limitedLog) admit() (left int, ok bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.since) >= logWindow {
 		l.since, l.written = now, 0
 	}
 	if l.written >= logBurst {
 		l.left++
-		l.mu.Unlock()
-		return
+		return 0, false
 	}
 	l.written++
-	left := l.left
-	l.left = 0
-	l.mu.Unlock()
-	if left > 0 {
-		args = append(args, "left_out", left)
-	}
-	to(msg, args...)
+	left, l.left = l.left, 0
+	return left, true
 }
 
 // closeWait bounds the wait for the goroutines of a connection that is closed: what they read may be of the program's, and

@@ -134,13 +134,20 @@ func (e *CallError) Error() string {
 		text += fmt.Sprintf(", tool %q", e.Tool)
 	}
 	text += fmt.Sprintf(": %v", e.Err)
-	if e.Tool != "" && e.Sent && errors.Is(e.Err, ErrConnectionLost) {
+	if e.mayHaveRun() {
 		text += "; the tool may have run"
 	}
 	if e.Stderr != "" {
 		text += "; stderr: " + lastLines(e.Stderr, 5, bodyHead)
 	}
 	return text
+}
+
+// mayHaveRun reports whether a tool may have run without anybody having heard of
+// its end: the call was sent and not answered.
+func (e *CallError) mayHaveRun() bool {
+	return e.Tool != "" && e.Sent && (errors.Is(e.Err, ErrTimeout) || errors.Is(e.Err, ErrConnectionLost) ||
+		errors.As(e.Err, new(*cutError)) || errors.Is(e.Err, errLinkClosed) || errors.Is(e.Err, ErrTooLarge))
 }
 
 // Unwrap returns the cause.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // errNotStarted reports that [Host.Start] was not called.
@@ -23,9 +24,11 @@ type Host struct {
 	// revision counts the changes: see Revision.
 	revision atomic.Uint64
 
-	done  chan struct{}  // closed by Close
-	wg    sync.WaitGroup // of watchers
-	setMu sync.Mutex     // held by SetServers
+	slots *slots // of calls at once; nil without a limit
+
+	done    chan struct{}  // closed by Close
+	wg      sync.WaitGroup // of watchers
+	setting chan struct{}  // holds one while SetServers runs
 
 	mu       sync.Mutex // guards the rest
 	start    context.Context
@@ -47,6 +50,8 @@ func New(o *Options) (*Host, error) {
 	h := &Host{
 		client:   newSharedClient(),
 		done:     make(chan struct{}),
+		setting:  make(chan struct{}, 1),
+		slots:    newSlots("", opts.MaxCalls, opts.MaxQueuedCalls),
 		conns:    map[string]*conn{},
 		watchers: map[*watcher]struct{}{},
 		catalog:  newCatalog(nil, opts.NameLimit),
@@ -188,16 +193,34 @@ func (h *Host) current() *catalog {
 
 // Reconnect makes one attempt to connect a server now, in any state, and
 // returns that attempt's error. A server that is switched off is switched on.
+// Calls that run have [Options.CallGrace] to end; those that come meanwhile wait
+// for the new connection.
 func (h *Host) Reconnect(ctx context.Context, name string) error {
 	c, err := h.conn(name)
 	if err != nil {
 		return err
 	}
-	return c.command(ctx, evReconnect)
+	return h.closing(ctx, c, evReconnect, ErrReconnected, nil)
+}
+
+// closing gives the calls of a server their grace and then sends it a command that
+// closes its connection.
+func (h *Host) closing(ctx context.Context, c *conn, ev event, why, refusal error) error {
+	restore := c.cut(why, refusal, h.opts.CallGrace, ctx.Done())
+	if ctx.Err() != nil {
+		restore()
+		return ctx.Err()
+	}
+	err := c.command(ctx, ev)
+	if ctx.Err() != nil {
+		restore() // if it has its connection still
+	}
+	return err
 }
 
 // SetEnabled switches a server off or on again. Switching on makes one attempt
-// to connect and returns its error.
+// to connect and returns its error. When it is switched off, calls that run have
+// [Options.CallGrace] to end, and there are no new ones.
 func (h *Host) SetEnabled(ctx context.Context, name string, on bool) error {
 	c, err := h.conn(name)
 	if err != nil {
@@ -206,7 +229,7 @@ func (h *Host) SetEnabled(ctx context.Context, name string, on bool) error {
 	if on {
 		return c.command(ctx, evEnable)
 	}
-	return c.command(ctx, evDisable)
+	return h.closing(ctx, c, evDisable, ErrDisabled, ErrDisabled)
 }
 
 // A SetResult says what [Host.SetServers] did.
@@ -218,22 +241,33 @@ type SetResult struct {
 
 // SetServers makes want the host's servers: it adds, removes and reconnects
 // what differs, leaves the others alone, and waits until those it touched have
-// left pending or ctx ends, which is its error then.
+// left pending or ctx ends, which is its error then. One call of it waits for
+// another; if ctx ends meanwhile, nothing was changed. Calls that run on servers
+// that leave have [Options.CallGrace] to end, and no longer than ctx. Watchers
+// hear of servers that were removed or replaced: see [Event].
 func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (SetResult, error) {
 	for name, cfg := range want {
 		if cfg == nil {
 			return SetResult{}, fmt.Errorf("mcphost: server %q has no configuration", name)
 		}
 	}
-	h.setMu.Lock()
-	defer h.setMu.Unlock()
+	select {
+	case h.setting <- struct{}{}:
+		defer func() { <-h.setting }()
+	case <-ctx.Done():
+		return SetResult{}, ctx.Err()
+	}
 	p, old, fresh, err := h.swap(want)
 	if err != nil {
 		return SetResult{}, err
 	}
+	h.tellSwap(p)
 	var wg sync.WaitGroup
 	for _, c := range old {
-		wg.Go(c.close)
+		wg.Go(func() {
+			c.cut(c.why, c.why, h.opts.CallGrace, ctx.Done())
+			c.close()
+		})
 	}
 	wg.Wait()
 	for _, c := range fresh { // not before: two generations of a process may share files
@@ -253,6 +287,17 @@ func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (Se
 	return res, nil
 }
 
+// tellSwap tells watchers which servers left.
+func (h *Host) tellSwap(p plan) {
+	now := time.Now()
+	for _, name := range p.remove {
+		h.publish(Event{Server: name, Removed: true, Tools: true, Resources: true, Prompts: true, Err: ErrRemoved, Time: now})
+	}
+	for _, name := range p.change {
+		h.publish(Event{Server: name, Status: StatusPending, Replaced: true, Tools: true, Resources: true, Prompts: true, Time: now})
+	}
+}
+
 // swap puts the wanted servers in place and returns those that left and those
 // that came, which are to be started.
 func (h *Host) swap(want map[string]ServerConfig) (p plan, old, fresh []*conn, err error) {
@@ -269,9 +314,16 @@ func (h *Host) swap(want map[string]ServerConfig) (p plan, old, fresh []*conn, e
 		running[name] = c.cfg
 	}
 	p = reconcile(running, want)
-	for _, name := range slices.Concat(p.remove, p.change) {
+	leave := func(name string, why error) {
+		h.conns[name].leave(why)
 		old = append(old, h.conns[name])
 		delete(h.conns, name)
+	}
+	for _, name := range p.remove {
+		leave(name, ErrRemoved)
+	}
+	for _, name := range p.change {
+		leave(name, ErrReplaced)
 	}
 	for _, name := range slices.Concat(p.add, p.change) {
 		c := newConn(name, clone(want[name]), h)
@@ -288,10 +340,14 @@ func (h *Host) startContext() context.Context {
 	return context.WithoutCancel(h.start)
 }
 
-// Close ends all connections and processes and waits for them: at most the
-// grace for polite children ([Options.CloseGrace], one and a half times) and
-// two seconds, however many servers there are. It may be called more than once
-// and from any goroutine.
+// Closed reports whether [Host.Close] was called: then every call fails with
+// [ErrClosed].
+func (h *Host) Closed() bool { return isClosed(h.done) }
+
+// Close ends all connections and processes and waits for them: at most
+// [Options.CallGrace], the grace for polite children ([Options.CloseGrace], one
+// and a half times) and two seconds, however many servers there are. It may be
+// called more than once and from any goroutine.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -303,7 +359,10 @@ func (h *Host) Close() error {
 	h.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range conns {
-		wg.Go(c.close)
+		wg.Go(func() {
+			c.cut(ErrClosed, ErrClosed, h.opts.CallGrace, nil)
+			c.close()
+		})
 	}
 	wg.Wait()
 	h.wg.Wait()

@@ -26,18 +26,15 @@ func (h *Host) handlersFor(name string, c *conn) handlers {
 			h.publish(ev)
 		},
 		resourceUpdated: func(uri string) {
-			if h.opts.OnResourceUpdated != nil {
-				h.opts.OnResourceUpdated(name, uri)
+			if c.updates != nil {
+				c.updates.put(uri)
 			}
 		},
 		log: func(p *mcp.LoggingMessageParams) { logFromServer(c.log, c.dialer.mask, p) },
 	}
 	if ask := h.opts.Elicit; ask != nil {
 		hs.elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-			res, err := detached(ctx, func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) })
-			if err == nil && res == nil {
-				err = errors.New("the host gave no answer")
-			}
+			res, err := noneIsError(detached(ctx, c.dialer.panics, "Elicit", func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) }))
 			if err != nil {
 				return nil, err
 			}
@@ -46,16 +43,24 @@ func (h *Host) handlersFor(name string, c *conn) handlers {
 	}
 	if ask := h.opts.Sample; ask != nil {
 		hs.sample = func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
-			return detached(ctx, func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) })
+			return noneIsError(detached(ctx, c.dialer.panics, "Sample", func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) }))
 		}
 	}
 	return hs
 }
 
+// noneIsError makes an error of a callback's answer that is none.
+func noneIsError[T any](res *T, err error) (*T, error) {
+	if err == nil && res == nil {
+		return nil, errors.New("the host gave no answer")
+	}
+	return res, err
+}
+
 // detached runs a callback on a goroutine of its own and stops waiting for it
 // when ctx ends, so that one that does not heed ctx holds up no connection. A
-// panic in it is an error.
-func detached[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// panic in it is logged, and an error.
+func detached[T any](ctx context.Context, log *limitedLog, what string, f func() (T, error)) (T, error) {
 	type outcome struct {
 		v   T
 		err error
@@ -63,13 +68,8 @@ func detached[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	ch := make(chan outcome, 1)
 	go func() { // ends with the callback, which got ctx
 		var out outcome
-		defer func() {
-			if p := recover(); p != nil {
-				out = outcome{err: fmt.Errorf("the host's callback panicked: %v", p)}
-			}
-			ch <- out
-		}()
-		out.v, out.err = f()
+		out.err = contain(log, what, func() (err error) { out.v, err = f(); return err })
+		ch <- out
 	}()
 	select {
 	case out := <-ch:

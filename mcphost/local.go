@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,8 @@ type localLink struct {
 	on       handlers
 	name     string
 
-	ended chan struct{}
+	life  context.Context // ends when the link is closed
+	end   context.CancelFunc
 	ender func() error
 
 	tokens   atomic.Int64
@@ -35,12 +37,14 @@ type localLink struct {
 }
 
 func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error) {
-	l := &localLink{log: d.log, provider: c.Provider, on: d.handle, name: d.name, ended: make(chan struct{}), progress: map[int64]func(Progress){}}
+	l := &localLink{log: d.log, provider: c.Provider, on: d.handle, name: d.name, progress: map[int64]func(Progress){}}
+	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	o := &mcpserver.SessionOptions{
 		Client:    d.opts.Client,
 		Notify:    l.notify,
 		Elicit:    d.handle.elicit,
 		LookupEnv: d.opts.lookupEnv,
+		OnFailure: l.failed,
 		ListRoots: func(context.Context) ([]*mcp.Root, error) { return d.roots(), nil },
 	}
 	if d.limits.own {
@@ -63,13 +67,14 @@ func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error)
 		return nil
 	})
 	if err != nil {
+		l.end()
 		return nil, d.fault(ctx, PhaseInitialize, err, nil)
 	}
 	if s, ok := l.session.(interface{ Timeout() time.Duration }); ok {
 		l.told.limitsCalls, l.told.callTimeout = true, max(s.Timeout(), 0)
 	}
 	l.ender = sync.OnceValue(func() error {
-		close(l.ended)
+		l.end()
 		return l.guard("closing", l.session.Close)
 	})
 	return l, nil
@@ -144,7 +149,7 @@ func (l *localLink) onProgress(p *mcp.ProgressNotificationParams) {
 }
 
 func (l *localLink) info() linkInfo           { return l.told }
-func (l *localLink) done() <-chan struct{}    { return l.ended }
+func (l *localLink) done() <-chan struct{}    { return l.life.Done() }
 func (l *localLink) lost() <-chan struct{}    { return nil }
 func (l *localLink) err() error               { return errLinkClosed }
 func (l *localLink) diagnostics() diagnostics { return diagnostics{} }
@@ -199,11 +204,29 @@ func (l *localLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, er
 			delete(l.progress, token)
 		}()
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.life, func() { cancel(errLinkClosed) })
+	defer stop()
+	timedOut := false
+	ctx = context.WithValue(ctx, timedOutKey{}, &timedOut)
 	res, err := guarded(l, "calling "+c.tool.Name, func() (*mcpserver.Result, error) { return l.session.CallTool(ctx, call) })
-	if err == nil && res == nil {
-		err = errors.New("the server answered nothing")
+	switch {
+	case err != nil && l.life.Err() != nil:
+		return nil, errLinkClosed
+	case err != nil:
+		return nil, err
+	case res == nil:
+		return nil, errors.New("the server answered nothing")
 	}
-	return res, err
+	out := *res // it may be shared
+	if len(res.InputRequests) == 0 {
+		out.RequestState = "" // it is the result
+	}
+	if timedOut && res.IsError {
+		out.Content = append(slices.Clone(res.Content), &mcp.TextContent{Text: "The tool may have run."})
+	}
+	return &out, nil
 }
 
 func (l *localLink) listResources(ctx context.Context) ([]*mcp.Resource, error) {

@@ -61,6 +61,19 @@ type Options struct {
 	// and half of it again after it was asked to terminate, before it is
 	// killed. Zero means 2 s. See [Host.Close].
 	CloseGrace time.Duration
+	// CallGrace is how long calls that run have to end when their connection is
+	// closed on request ([Host.Close], [Host.SetServers], [Host.SetEnabled],
+	// [Host.Reconnect]). Meanwhile the connection takes no more. Zero cuts them off
+	// at once.
+	CallGrace time.Duration
+	// MaxServerCalls is how many calls to one server, and other requests, run at
+	// once, MaxCalls how many to all servers together, and MaxQueuedCalls how many
+	// more wait for each of these limits. A call beyond that, or one that waited for
+	// as long as a call may take, is a [CallError] with a *[BusyError]. Zero means
+	// 256, 1024 and 1024; a negative number means no limit. A call that waits for
+	// its server to connect counts. A handler in this process that calls another
+	// tool of the host while it runs has one slot for each.
+	MaxServerCalls, MaxCalls, MaxQueuedCalls int
 	// MaxMessageBytes is the longest message taken from a server. Zero means
 	// 64 MiB, a negative number no limit.
 	MaxMessageBytes int
@@ -76,13 +89,20 @@ type Options struct {
 	// OnStderr is called with each line that a child process writes to stderr, as
 	// it is, secrets included, one at a time for each server. Lines are dropped while it falls behind.
 	OnStderr func(server, line string)
+	// Elicit, Sample and the other callbacks here may panic: that request fails, or
+	// that one report is lost, and the log has the stack.
+
 	// Elicit answers a server's question to the user. Nil means that the
 	// capability is not declared.
 	Elicit func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// Sample answers a server's request for a model's answer. Nil means that
 	// the capability is not declared.
 	Sample func(ctx context.Context, server string, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error)
-	// OnResourceUpdated hears of changes of resources subscribed to.
+	// OnResourceUpdated hears of changes of resources subscribed to, one at a time
+	// for each server, from a goroutine of its own: it may use the host, also
+	// [Host.ReadResource], and holds up nothing but itself. Changes of one resource
+	// that it has not heard of yet become one; at most 1,024 resources of a server
+	// wait for it, and the oldest are dropped then, with a record in the log.
 	OnResourceUpdated func(server, uri string)
 
 	// CacheDir switches the discovery cache on: the tool lists of HTTP and SSE
@@ -103,7 +123,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		opts = *o
 	}
-	for name, v := range map[string]time.Duration{"ConnectTimeout": opts.ConnectTimeout, "CloseGrace": opts.CloseGrace} {
+	for name, v := range map[string]time.Duration{"ConnectTimeout": opts.ConnectTimeout, "CloseGrace": opts.CloseGrace, "CallGrace": opts.CallGrace} {
 		if v < 0 {
 			return Options{}, fmt.Errorf("mcphost: %s is %v, want 0 or more", name, v)
 		}
@@ -121,6 +141,13 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if opts.MaxMessageBytes == 0 {
 		opts.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	for v, unset := range map[*int]int{
+		&opts.MaxServerCalls: DefaultMaxServerCalls, &opts.MaxCalls: DefaultMaxCalls, &opts.MaxQueuedCalls: DefaultMaxQueuedCalls,
+	} {
+		if *v == 0 {
+			*v = unset
+		}
 	}
 	if opts.NameLimit == 0 {
 		opts.NameLimit = DefaultNameLimit

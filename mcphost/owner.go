@@ -61,8 +61,8 @@ func (o *owner) loop() {
 	o.apply(evStart, facts{}, nil)
 	for o.turn() {
 	}
-	o.answer(ErrClosed)
-	o.apply(evClose, facts{}, ErrClosed)
+	o.answer(o.conn.ended())
+	o.apply(evClose, facts{}, o.conn.ended())
 }
 
 // turn handles one event. It reports false at the end of the conn's life.
@@ -257,14 +257,11 @@ func (o *owner) drop() {
 	gently := isClosed(l.lost())
 	o.rec.link, o.rec.stalled = nil, nil
 	o.rec.diag = l.diagnostics()
-	l.retired, l.idle = true, make(chan struct{})
-	if l.users == 0 {
-		close(l.idle)
-	}
+	unused := l.unused()
 	o.wg.Go(func() {
 		if gently {
 			select {
-			case <-l.idle:
+			case <-unused:
 			case <-l.done():
 			case <-o.ctx.Done():
 			}

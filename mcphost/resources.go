@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"context"
+	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -32,6 +33,14 @@ func request[T any](ctx context.Context, h *Host, server string, do func(ctx con
 	if err != nil {
 		return zero, err
 	}
+	leave, err := h.enter(ctx, c, c.dialer.limits.call)
+	if err != nil {
+		if ctx.Err() != nil {
+			return zero, ctx.Err()
+		}
+		return zero, c.callError("", false, err)
+	}
+	defer leave()
 	for try := 0; ; try++ {
 		v, err := requestOnce(ctx, c, do)
 		switch {
@@ -39,6 +48,11 @@ func request[T any](ctx context.Context, h *Host, server string, do func(ctx con
 			return v, nil
 		case ctx.Err() != nil:
 			return zero, ctx.Err()
+		case errors.Is(err, ErrReplaced) && try < maxTries:
+			if c, err = h.conn(server); err != nil {
+				return zero, err
+			}
+			continue
 		case try == 0 && mayRepeat(err, true, &Tool{ReadOnly: true}):
 			continue // reading twice does no harm
 		}
@@ -55,6 +69,7 @@ func requestOnce[T any](ctx context.Context, c *conn, do func(ctx context.Contex
 	ctx, clock := c.clock(ctx, l, &Tool{}, &CallOptions{})
 	defer clock.stop()
 	v, err := do(ctx, l.link)
+	err = c.cause(l, err)
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}

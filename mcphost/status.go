@@ -92,7 +92,12 @@ type Event struct {
 	Status Status
 	// Tools, Resources and Prompts report that the server's list of them changed.
 	Tools, Resources, Prompts bool
-	// Err is the reason of a change for the worse.
+	// Removed reports that [Host.SetServers] took the server out: it has no Status
+	// any more. Replaced reports that a server with another configuration has taken
+	// its place, or that one came after a removal that was not received yet; Status
+	// is the new one's.
+	Removed, Replaced bool
+	// Err is the reason of a change for the worse; [ErrRemoved] of a removal.
 	Err error
 	// Time is when it happened.
 	Time time.Time

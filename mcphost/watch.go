@@ -20,6 +20,7 @@ func (w *watcher) put(ev Event) {
 	if old, ok := w.pending[ev.Server]; ok {
 		// What it said still holds.
 		ev.Tools, ev.Resources, ev.Prompts = ev.Tools || old.Tools, ev.Resources || old.Resources, ev.Prompts || old.Prompts
+		ev.Replaced = !ev.Removed && (ev.Replaced || old.Replaced || old.Removed)
 	} else {
 		w.order = append(w.order, ev.Server)
 	}

@@ -97,6 +97,7 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	case closed:
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
 	case timedOut:
+		j.failed(ctx, Failure{Timeout: j.limit})
 		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(j.limit)), nil
 	case crowded:
 		return Errorf("Tool '%s' did not run: %d calls of this session run already, as many as may; call it again when some have ended", c.Name, s.opts.MaxCalls), nil

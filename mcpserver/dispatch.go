@@ -172,6 +172,17 @@ func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
 	return finished
 }
 
+// failed tells the session's client of a handler that did not end well.
+func (j *job) failed(ctx context.Context, f Failure) {
+	if ss := j.scope.session; ss != nil && ss.onFailure != nil {
+		f.Kind, f.Name = j.inv.Kind, j.inv.Name
+		_ = contain(ctx, ss.logger(), "SessionOptions.OnFailure", func() error { // a panic has been logged
+			ss.onFailure(ctx, f)
+			return nil
+		})
+	}
+}
+
 // release ends what the job holds once its code has returned.
 func (j *job) release() {
 	if j.slot != nil {
@@ -200,6 +211,7 @@ func (j *job) guarded() (err error) {
 		if r := recover(); r != nil {
 			j.scope.server.logger.ErrorContext(ctx, "handler panicked", "server", j.scope.server.name,
 				"kind", string(j.inv.Kind), "name", j.inv.Name, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			j.failed(ctx, Failure{Panic: r, Stack: string(debug.Stack())})
 			err = &panicError{r}
 		}
 	}()

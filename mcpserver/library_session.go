@@ -40,6 +40,12 @@ func (s *librarySession) CallTool(ctx context.Context, c Call) (*Result, error) 
 	case ctx.Err() != nil:
 		return nil, ctxError(ctx, "calling tool", c.Name)
 	case limited.Err() != nil:
+		if s.opts.OnFailure != nil {
+			_ = contain(ctx, s.owner.log.Load(), "SessionOptions.OnFailure", func() error { // a panic has been logged
+				s.opts.OnFailure(ctx, Failure{Kind: KindTool, Name: c.Name, Timeout: s.limit})
+				return nil
+			})
+		}
 		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(s.limit)), nil
 	case errors.Is(err, ErrClosed):
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)

@@ -78,6 +78,7 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	case crowded:
 		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrTooManyCalls)
 	case timedOut:
+		j.failed(ctx, Failure{Timeout: j.limit})
 		return nil, "", fmt.Errorf("%s %q: timed out after %s", doing(kind), c.Name, showLimit(limit))
 	}
 	if panicked := new(panicError); errors.As(err, &panicked) {

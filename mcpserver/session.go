@@ -40,8 +40,26 @@ type SessionOptions struct {
 	// LookupEnv looks up the environment variables that set the time limit
 	// where neither this session nor the server does; nil means the server's.
 	LookupEnv func(name string) (string, bool)
+	// OnFailure hears of handlers of the session that panicked or ran over their
+	// time limit, with the context of the request; nil hears nothing. The server's
+	// logger has the panics as well. It may be called from several goroutines at
+	// the same time and must not block.
+	OnFailure func(ctx context.Context, f Failure)
 
 	everything bool // Notify hears of updates of all resources
+}
+
+// A Failure is a handler that panicked or ran over its time limit. Either Panic or
+// Timeout is set.
+type Failure struct {
+	Kind Kind
+	// Name is that of the tool or prompt, or the URI.
+	Name string
+	// Panic is the value of a panic, Stack where it happened.
+	Panic any
+	Stack string
+	// Timeout is the limit that passed.
+	Timeout time.Duration
 }
 
 // A Session is one client's conversation with a [Server]. It is safe for
@@ -56,6 +74,7 @@ type Session struct {
 	elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	listRoots func(ctx context.Context) ([]*mcp.Root, error)
+	onFailure func(ctx context.Context, f Failure)
 	life      *lifetime
 	follows   bool         // it hears of updates of all resources
 	level     atomic.Int32 // index into levels
@@ -74,7 +93,7 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 	}
 	ss := &Session{
 		server: s, id: opts.ID, client: opts.Client, dispatch: &dispatch{opts.Scheduling, opts.Middleware},
-		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots,
+		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots, onFailure: opts.OnFailure,
 		life: newLifetime(), follows: opts.everything, subscribed: map[string]struct{}{},
 	}
 	ss.life.most = int64(s.opts.MaxCalls)
