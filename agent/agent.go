@@ -224,5 +224,8 @@ func openSession(ctx context.Context, e Engine, o *Options) (Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if opts.Host != nil && opts.Host.Closed() {
+		return nil, fmt.Errorf("agent: Options.Host: %w", mcphost.ErrClosed)
+	}
 	return e.Open(ctx, &opts)
 }

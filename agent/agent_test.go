@@ -373,3 +373,30 @@ func TestResultError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A host that was closed is an error when a conversation is opened, and not one of each call in it.
+// fault G8
+func TestOpenOnAClosedHost(t *testing.T) {
+	h, err := mcphost.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &script{messages: []Message{success("hi")}, end: io.EOF}
+	for _, closed := range []bool{false, true} {
+		if closed {
+			h.Close()
+		}
+		if h.Closed() != closed {
+			t.Errorf("closed: %v", h.Closed())
+		}
+		c, err := Open(t.Context(), e, &Options{Host: h})
+		if closed != errors.Is(err, mcphost.ErrClosed) || closed != (c == nil) {
+			t.Errorf("closed %v: %v", closed, err)
+		}
+		for _, err = range Query(t.Context(), e, "hi", &Options{Host: h}) {
+		}
+		if closed != errors.Is(err, mcphost.ErrClosed) {
+			t.Errorf("a query, closed %v: %v", closed, err)
+		}
+	}
+}

@@ -95,7 +95,7 @@ type Options struct {
 	// AdditionalDirectories are directories beside Dir that servers are told about as roots. A relative one is below Dir.
 	AdditionalDirectories []string
 	// Host adds the servers of a host that was started beforehand. Any number of runs may share it;
-	// it is not closed. Its servers are not waited for. Where a tool's name is in both, MCPServers wins.
+	// it is not closed, and one that was closed is an error, [mcphost.ErrClosed]. Its servers are not waited for. Where a tool's name is in both, MCPServers wins.
 	// What its servers ask the user goes to [mcphost.Options.Elicit], not to OnElicitation.
 	Host *mcphost.Host
 	// AllowedTools are rules for tools that run without a question: a full name, mcp__KEY or mcp__KEY__*.

@@ -41,6 +41,12 @@ func request[T any](ctx context.Context, h *Host, server string, do func(ctx con
 		return zero, c.callError("", false, err)
 	}
 	defer leave()
+	return attempts(ctx, h, c, do)
+}
+
+// attempts makes a request, and makes it again if the connection was lost.
+func attempts[T any](ctx context.Context, h *Host, c *conn, do func(ctx context.Context, l link) (T, error)) (T, error) {
+	var zero T
 	for try := 0; ; try++ {
 		v, err := requestOnce(ctx, c, do)
 		switch {
@@ -49,7 +55,7 @@ func request[T any](ctx context.Context, h *Host, server string, do func(ctx con
 		case ctx.Err() != nil:
 			return zero, ctx.Err()
 		case errors.Is(err, ErrReplaced) && try < maxTries:
-			if c, err = h.conn(server); err != nil {
+			if c, err = h.conn(c.name); err != nil {
 				return zero, err
 			}
 			continue
@@ -185,9 +191,15 @@ func (h *Host) remember(ctx context.Context, server string, f func(ctx context.C
 	return nil
 }
 
-// Ping asks a server for a sign of life. One that does not know ping is alive.
+// Ping asks a server for a sign of life. One that does not know ping is alive. It
+// does not wait behind calls: see [Options.MaxServerCalls].
 func (h *Host) Ping(ctx context.Context, server string) error {
-	return h.do(ctx, server, func(ctx context.Context, l link) error { return l.ping(ctx) })
+	c, err := h.conn(server)
+	if err != nil {
+		return err
+	}
+	_, err = attempts(ctx, h, c, func(ctx context.Context, l link) (struct{}, error) { return struct{}{}, l.ping(ctx) })
+	return err
 }
 
 func (h *Host) do(ctx context.Context, server string, f func(ctx context.Context, l link) error) error {
