@@ -119,7 +119,9 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, c.callError(tool, false, err)
+		ce := c.callError(tool, false, err)
+		c.recordCall(o.logged(ctx), ce)
+		return nil, ce
 	}
 	defer leave()
 	for try := 0; ; try++ {

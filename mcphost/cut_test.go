@@ -168,7 +168,9 @@ func hangingOnly(h *Host, without string) map[string]ServerConfig {
 func TestTimedOutCallsSayThatTheToolMayHaveRun(t *testing.T) {
 	var log syncBuffer
 	servers := hangingServers(t)
-	h := newHost(t, servers, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})) })
+	h := newHost(t, servers, func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
 	connected(t, h)
 	for name := range servers {
 		ctx := WithLogAttrs(WithLogAttrs(soon(t), slog.String("session", "s-"+name)), slog.Int("turn", 3))
@@ -177,7 +179,7 @@ func TestTimedOutCallsSayThatTheToolMayHaveRun(t *testing.T) {
 		if err == nil || err.Error() != want || !errors.Is(err, ErrTimeout) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		line := `level=WARN msg="call failed" server=` + name + ` tool=wait session=s-` + name + ` turn=3 tool_use_id=toolu_` + name + ` error="MCP server`
+		line := `level=WARN msg="call timed out" server=` + name + ` tool=wait session=s-` + name + ` turn=3 tool_use_id=toolu_` + name + ` error="MCP server`
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%d records %s in %s", n, line, log.String())
 		}

@@ -29,14 +29,21 @@ func callAttrs(ctx context.Context, tool string, more ...slog.Attr) []slog.Attr 
 	return append(attrs, more...)
 }
 
-// recordCall logs a call that got no answer: at Warn if it may have run, or ran
-// out of time, at Info else.
+// recordCall logs a call that ran out of time, was cut off, or for which there was
+// no room. Why a server is not to be had is logged where that is found out, and
+// what a server answers is the caller's.
 func (c *conn) recordCall(ctx context.Context, e *CallError) {
-	level := slog.LevelInfo
-	if errors.Is(e.Err, ErrTimeout) || e.mayHaveRun() {
-		level = slog.LevelWarn
+	what := "call failed"
+	switch {
+	case errors.Is(e.Err, ErrTimeout):
+		what = "call timed out"
+	case e.mayHaveRun():
+	case errors.As(e.Err, new(*BusyError)):
+		what = "call refused"
+	default:
+		return
 	}
-	c.calls.LogAttrs(ctx, level, "call failed", callAttrs(ctx, e.Tool, slog.String("error", e.Error()))...)
+	c.calls.LogAttrs(ctx, slog.LevelWarn, what, callAttrs(ctx, e.Tool, slog.String("error", e.Error()))...)
 }
 
 // failed logs a handler of a server in this process that panicked or ran over its

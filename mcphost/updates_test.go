@@ -175,7 +175,7 @@ func TestSlowAndPanickingCallbacks(t *testing.T) {
 		if n := strings.Count(log.String(), `msg="changes of resources are dropped`); n != 1 {
 			t.Errorf("%d records of dropped changes", n)
 		}
-		if n := strings.Count(log.String(), `msg="panic in a callback of the program" server=q callback=OnResourceUpdated panic="oh no" stack="goroutine`); n != 2 {
+		if n := strings.Count(log.String(), `msg="panic in a function of the program" server=q function=OnResourceUpdated panic="oh no" stack="goroutine`); n != 2 {
 			t.Errorf("%d records of panics: %s", n, log.String())
 		}
 		h.Close()
@@ -189,7 +189,9 @@ func TestPanickingCallbacks(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"calc": InProcess(calculator(nil)), "lib": InProcess(mcpserver.FromLibrary(askingServer()))}, func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.Elicit = func(context.Context, string, *mcp.ElicitParams) (*mcp.ElicitResult, error) { panic("elicit") }
-		o.Sample = func(context.Context, string, *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) { panic("sample") }
+		o.Sample = func(context.Context, string, *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
+			panic("sample")
+		}
 	})
 	connected(t, h)
 	if res, err := h.CallServer(soon(t), "calc", "ask", nil, nil); err != nil || !res.IsError {
@@ -204,7 +206,7 @@ func TestPanickingCallbacks(t *testing.T) {
 		t.Errorf("progress: %v, heard %d times", err, steps)
 	}
 	for _, what := range []string{"Elicit panic=elicit", "Sample panic=sample", "OnProgress panic=progress"} {
-		if n := strings.Count(log.String(), "callback="+what+` stack="goroutine`); n != 1 {
+		if n := strings.Count(log.String(), "function="+what+` stack="goroutine`); n != 1 {
 			t.Errorf("%d records of %s in %s", n, what, log.String())
 		}
 	}
