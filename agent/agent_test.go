@@ -199,16 +199,6 @@ func TestQueryEndWithoutResult(t *testing.T) {
 	}
 }
 
-// A later good result makes an earlier error forgotten.
-func TestQueryLastResultDecides(t *testing.T) {
-	e := &script{messages: []Message{&Result{Subtype: SubtypeErrorDuringExecution, IsError: true}, success("fine")}, end: io.EOF}
-	for _, err := range Query(t.Context(), e, "x", nil) {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestQueryBreakCloses(t *testing.T) {
 	e := &script{messages: []Message{&SystemInit{}, &Assistant{}}}
 	for range Query(t.Context(), e, "x", nil) {

@@ -47,14 +47,16 @@ func (b *Bridge) notify(ctx context.Context, n mcpserver.Notification) {
 }
 
 // wantsLog reports whether a log message is sent: in a modern request only at
-// the level that the request names, or above.
+// the level that the request names, or above. A level that there is not asks for
+// nothing.
 func (b *Bridge) wantsLog(ctx context.Context, n mcpserver.Notification) bool {
 	r := requestFrom(ctx)
 	p, ok := n.Params.(*mcp.LoggingMessageParams)
 	if r == nil || !r.modern || !ok {
 		return true
 	}
-	return r.level != "" && severity(p.Level) >= severity(r.level)
+	least := severity(r.level)
+	return least >= 0 && severity(p.Level) >= least
 }
 
 // announce sends a notification about the server itself: to the client of the

@@ -92,15 +92,6 @@ func TestImportedQuestionMustBeAnswered(t *testing.T) {
 	}
 }
 
-func TestClaudeDesktopFile(t *testing.T) {
-	t.Setenv("HOME", "/home/u")
-	t.Setenv("AppData", `C:\a`)
-	path, err := ClaudeDesktopFile()
-	if err != nil || path == "" {
-		t.Errorf("got %q, %v", path, err)
-	}
-}
-
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(`{"inputs": [{"id": "k"}], "servers": {"a": {"command": "x", "env": {"K": "${input:k}", "N": 1}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a message has beside its fields is written behind them; it never stands in for one of them, nor twice.
+// fault F12
+func TestExtraNeverReplacesAField(t *testing.T) {
+	for _, tt := range []struct {
+		v    any
+		want string
+	}{
+		{&TextBlock{Text: "a", Extra: Fields{"text": json.RawMessage(`"b"`), "type": json.RawMessage(`"c"`), "y": json.RawMessage(`2`), "x": json.RawMessage(`[1]`)}}, `{"type":"text","text":"a","x":[1],"y":2}`},
+		{&TextBlock{Text: "a", Extra: Fields{"x": nil, "": json.RawMessage(`1`)}}, `{"type":"text","text":"a","":1}`},
+		{&TextBlock{Text: "a"}, `{"type":"text","text":"a"}`},
+		{&ThinkingBlock{Thinking: "t", Signature: "s", Extra: Fields{"signature": json.RawMessage(`"forged"`), "thinking": json.RawMessage(`""`)}}, `{"type":"thinking","thinking":"t","signature":"s"}`},
+		{&ToolUseBlock{ID: "i", Name: "n", Input: json.RawMessage(`{}`), Extra: Fields{"id": json.RawMessage(`"other"`), "name": json.RawMessage(`"other"`), "input": json.RawMessage(`{"other":1}`)}}, `{"type":"tool_use","id":"i","name":"n","input":{}}`},
+	} {
+		got, err := json.Marshal(tt.v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, string(got)); d != "" {
+			t.Errorf("%T (-want +got):\n%s", tt.v, d)
+		}
+	}
+	// A name with a quotation mark is a name.
+	got, err := json.Marshal(&TextBlock{Extra: Fields{`a"b`: json.RawMessage(`1`)}})
+	var back map[string]any
+	if err != nil || json.Unmarshal(got, &back) != nil || back[`a"b`] != 1.0 {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// The least budget for thinking is 1024, and it goes with one type only.
+// fault F13
+func TestLeastThinkingBudget(t *testing.T) {
+	for _, tt := range []struct {
+		in   Thinking
+		want string
+	}{
+		{Thinking{Type: "enabled", BudgetTokens: 1024}, ""},
+		{Thinking{Type: "enabled", BudgetTokens: 1023}, "agent: Options.Thinking.BudgetTokens is 1023: set at least 1024"},
+		{Thinking{Type: "enabled"}, "agent: Options.Thinking.BudgetTokens is 0: set at least 1024"},
+		{Thinking{Type: "enabled", BudgetTokens: -1}, "agent: Options.Thinking.BudgetTokens is -1: set at least 1024"},
+		{Thinking{Type: "adaptive"}, ""},
+		{Thinking{Type: "adaptive", BudgetTokens: 1024}, `agent: Options.Thinking.BudgetTokens is 1024: set it with Type "enabled" only`},
+		{Thinking{Type: "disabled", BudgetTokens: 1}, `agent: Options.Thinking.BudgetTokens is 1: set it with Type "enabled" only`},
+	} {
+		_, err := (&Options{Thinking: &tt.in}).withDefaults()
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.in, d)
+		}
+	}
+}
+
+// A run shares no slice and no map with the options that it was given, whichever field it is.
+// fault F13
+func TestOptionsShareNothing(t *testing.T) {
+	var given Options
+	fields := reflect.ValueOf(&given).Elem()
+	for i := range fields.NumField() {
+		switch f := fields.Field(i); f.Kind() {
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			if f.Type().Elem().Kind() == reflect.String {
+				f.Index(0).SetString("x")
+			}
+		case reflect.Map:
+			f.Set(reflect.MakeMap(f.Type()))
+		default:
+		}
+	}
+	given.SettingSources = []SettingSource{SourceProject}
+	given.OutputSchema = json.RawMessage(`{"type":"object"}`)
+	given.History, given.Tools = nil, nil // messages are not to be nil, tools go to a server
+	got, err := given.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := reflect.ValueOf(got)
+	for i := range fields.NumField() {
+		f, r := fields.Field(i), result.Field(i)
+		if k := f.Kind(); k != reflect.Slice && k != reflect.Map || f.IsNil() || r.IsNil() {
+			continue
+		}
+		if f.Pointer() == r.Pointer() {
+			t.Errorf("%s is the caller's own", fields.Type().Field(i).Name)
+		}
+	}
+}
+
+// The last result decides: an earlier error is forgotten, and a later one is the run's. All messages arrive, in their order.
+// fault F21
+func TestQueryYieldsAllResults(t *testing.T) {
+	failed := &Result{Subtype: SubtypeErrorDuringExecution, IsError: true, Errors: []string{"broken"}}
+	for name, tt := range map[string]struct {
+		messages []Message
+		fails    bool
+	}{
+		"error, then success": {[]Message{failed, success("fine")}, false},
+		"success, then error": {[]Message{success("fine"), failed}, true},
+		"success":             {[]Message{&SystemInit{}, success("fine")}, false},
+	} {
+		e := &script{messages: tt.messages, end: io.EOF}
+		var got []Message
+		var last error
+		for m, err := range Query(t.Context(), e, "x", nil) {
+			if m != nil {
+				got = append(got, m)
+			}
+			last = err
+		}
+		if len(got) != len(tt.messages) {
+			t.Fatalf("%s: %d messages, want %d", name, len(got), len(tt.messages))
+		}
+		for i, m := range tt.messages {
+			if got[i] != m {
+				t.Errorf("%s: message %d is %+v, want %+v", name, i, got[i], m)
+			}
+		}
+		var re *ResultError
+		if tt.fails != errors.As(last, &re) || tt.fails && (re.Result != failed || !strings.Contains(last.Error(), "broken")) || !tt.fails && last != nil {
+			t.Errorf("%s: ended with %v", name, last)
+		}
+		if !e.sessions[0].isClosed() {
+			t.Errorf("%s: the session is open", name)
+		}
+	}
+}

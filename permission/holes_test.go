@@ -1,0 +1,106 @@
+package permission
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A mode that there is not changes nothing; the policy that was stays as it is either way.
+// fault F14
+func TestWithModeRefusesNonsense(t *testing.T) {
+	p := policy(t, &Options{Mode: ModePlan, Deny: []string{"mcp__a__x"}})
+	for _, m := range []Mode{"yolo", "Plan", "default ", "accept-edits", "bypass"} {
+		next, err := p.WithMode(m)
+		if next != nil || err == nil {
+			t.Errorf("%q: got %v, %v; want an error and no policy", m, next, err)
+		}
+		const want = `, want default, acceptEdits, plan, bypassPermissions, dontAsk or auto`
+		if d := cmp.Diff(`permission: unknown mode "`+string(m)+`"`+want, err.Error()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	for m, want := range map[Mode]Mode{
+		"": ModeDefault, "manual": ModeDefault, ModeDefault: ModeDefault, ModeAcceptEdits: ModeAcceptEdits, ModePlan: ModePlan,
+		ModeBypassPermissions: ModeBypassPermissions, ModeDontAsk: ModeDontAsk, ModeAuto: ModeAuto,
+	} {
+		next, err := p.WithMode(m)
+		if err != nil || next.Mode() != want || p.Mode() != ModePlan || next == p {
+			t.Errorf("%q: got %v, %v, and the policy before is in mode %s", m, next, err, p.Mode())
+		}
+		if d := next.Decide(tool("a", "x")); d.Behavior != Deny || d.Rule == "" {
+			t.Errorf("%q: the rule is lost: %s", m, d.Behavior)
+		}
+	}
+}
+
+// The distance of two names is the number of edits, up to the bound.
+// fault F14
+func TestDistanceIsTheNumberOfEdits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		b := make([]byte, 1+r.IntN(12))
+		for i := range b {
+			b[i] = "abc"[r.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		a, b, bound := word(), word(), 1+r.IntN(8)
+		v := &review{left: reviewBudget}
+		if got, want := v.distance(a, b, bound), min(edits(a, b), bound); got != want {
+			t.Fatalf("distance(%q, %q, %d) = %d, want %d", a, b, bound, got, want)
+		}
+	}
+}
+
+// edits is the textbook's table.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := last
+			if a[i] != b[j] {
+				change++
+			}
+			last = row[j+1]
+			row[j+1] = min(change, row[j]+1, last+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// The nearest name is the one with the fewest edits, of several the first by the alphabet; one that is too far is none.
+// fault F14
+func TestNearestName(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		names []string
+		want  string
+	}{
+		{"mcp__stok", []string{"mcp__stack", "mcp__stock", "mcp__stick"}, "mcp__stock"},
+		{"mcp__stck", []string{"mcp__stock", "mcp__stick", "mcp__stack"}, "mcp__stack"},
+		{"mcp__stck", []string{"mcp__stack", "mcp__stick", "mcp__stock"}, "mcp__stack"},
+		{"mcp__abcd", []string{"mcp__abxx"}, "mcp__abxx"},                            // two edits
+		{"mcp__abcd", []string{"mcp__axxx"}, ""},                                     // three
+		{"mcp__abcdefghijklm", []string{"mcp__abcdefghijxyz"}, "mcp__abcdefghijxyz"}, // three of eighteen
+		{"mcp__abcdefghijkl", []string{"mcp__abcdefghixyz"}, ""},                     // three of seventeen
+		{"Bsh", []string{"Bash"}, "Bash"},
+		{"Bs", []string{"Bash"}, ""},
+		{"ToolSrch", []string{"ToolSearch"}, "ToolSearch"},
+		{"ToolSerc*", []string{"ToolSearch"}, "ToolSearch"},
+		{"mcp__stock", nil, ""},
+		{"", []string{"a"}, ""},
+	} {
+		r := &review{left: reviewBudget}
+		if got := r.nearest(tt.text, tt.names); got != tt.want {
+			t.Errorf("nearest to %q of %q is %q, want %q", tt.text, tt.names, got, tt.want)
+		}
+	}
+}
