@@ -22,15 +22,21 @@ const (
 type checkout struct {
 	// dirs are the directory and those above it up to the root of the repository, the nearest first.
 	dirs []string
+	// user is the user's own settings file. It is none of the checkout's, though the home directory may be in one.
+	user string
 }
 
 // openCheckout finds the repository that contains a directory: the nearest folder with .git, a folder or a file, at or
 // above it. Without one, the checkout is the directory alone. A .git that somebody else put there does not count.
-func openCheckout(dir string) checkout {
+func openCheckout(dir string, lookup func(string) (string, bool)) checkout {
+	user := settingsDir(lookup)
+	if real, err := filepath.EvalSymlinks(user); err == nil {
+		user = real
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real // the folders that are above it, whatever name it was reached by
 	}
-	c := checkout{dirs: []string{dir}}
+	c := checkout{dirs: []string{dir}, user: filepath.Join(user, "settings.json")}
 	for range maxParents {
 		last := c.dirs[len(c.dirs)-1]
 		if info, err := os.Lstat(filepath.Join(last, ".git")); err == nil && ownedByUs(info) {
@@ -42,7 +48,8 @@ func openCheckout(dir string) checkout {
 		}
 		c.dirs = append(c.dirs, parent)
 	}
-	return checkout{dirs: c.dirs[:1]}
+	c.dirs = c.dirs[:1]
+	return c
 }
 
 // ProjectFiles returns the places of .mcp.json for a directory, the nearest first: the directory and those above it in the
@@ -51,9 +58,11 @@ func ProjectFiles(dir string) []string { return openCheckout(dir).files(ProjectF
 
 // files are the places of a file in the folders of the checkout, the nearest first.
 func (c checkout) files(name ...string) []string {
-	out := make([]string, len(c.dirs))
-	for i, dir := range c.dirs {
-		out[i] = filepath.Join(append([]string{dir}, name...)...)
+	var out []string
+	for _, dir := range c.dirs {
+		if path := filepath.Join(append([]string{dir}, name...)...); path != c.user {
+			out = append(out, path)
+		}
 	}
 	return out
 }

@@ -58,6 +58,21 @@ func TestRepositoryBehindALink(t *testing.T) {
 	}
 }
 
+// The user's own settings are none of a checkout's, also where the home directory is in a repository.
+func TestUserSettingsAreNoProjects(t *testing.T) {
+	root := tree(t, map[string]string{".git/HEAD": "", ".claude/settings.json": `{"permissions": {"allow": ["mine"]}}`, "work/.claude/settings.json": `{"permissions": {"deny": ["theirs"]}}`})
+	o := &SettingsOptions{Dir: filepath.Join(root, "work"), LookupEnv: env("HOME", root, "USERPROFILE", root)}
+	s, problems := LoadSettings(o)
+	if !slices.Equal(s.Allow, []string{"mine"}) || !slices.Equal(s.Deny, []string{"theirs"}) || len(problems) > 0 {
+		t.Errorf("%+v, %v", s, problems)
+	}
+	o.SettingSources = []Scope{ScopeProject}
+	s, problems = LoadSettings(o)
+	if len(s.Allow) != 0 || !slices.Equal(s.Deny, []string{"theirs"}) || len(problems) > 0 {
+		t.Errorf("of the project alone: %+v, %v", s, problems)
+	}
+}
+
 // A file of a checkout is read up to a bound, in a bounded number of folders, and links that lead nowhere end.
 func TestCheckoutIsBounded(t *testing.T) {
 	root := tree(t, map[string]string{".mcp.json": servers("x", "big") + strings.Repeat(" ", maxCheckoutBytes)})
@@ -68,7 +83,7 @@ func TestCheckoutIsBounded(t *testing.T) {
 	deep := filepath.Join(append([]string{root}, slices.Repeat([]string{"d"}, maxParents+1)...)...)
 	write(t, filepath.Join(deep, "x"), "")
 	write(t, filepath.Join(root, ".git"), "")
-	if got := openCheckout(deep); len(got.dirs) != 1 {
+	if got := openCheckout(deep, env()); len(got.dirs) != 1 {
 		t.Errorf("%d folders are looked at, want the directory alone", len(got.dirs))
 	}
 	symlink(t, ".mcp.json", filepath.Join(deep, "loop"))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func runHelper(ctx context.Context, e Entry) (map[string]string, error) {
 	}
 	p, err := subproc.Start(ctx, subproc.Options{
 		Command: shell, Args: []string{flag, e.HeadersHelper},
-		Env:   append(os.Environ(), "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL),
+		Env:   append(helperEnv(), "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL),
 		Grace: helperGrace,
 	})
 	if err != nil {
@@ -78,6 +79,15 @@ func runHelper(ctx context.Context, e Entry) (map[string]string, error) {
 		return nil, errors.New(exit.String())
 	}
 	return helperHeaders(out)
+}
+
+// helperEnv is the process's environment without the credentials of the model: a helper that needs one has it in its
+// command, as a reference.
+func helperEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return mcphost.IsModelCredential(name, nil)
+	})
 }
 
 // helperHeaders reads what a helper printed.

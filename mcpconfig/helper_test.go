@@ -18,6 +18,7 @@ import (
 
 // helpers are what this test binary can play when it is started as a headersHelper.
 var helpers = map[string]func(){
+	"key": func() { fmt.Printf(`{"K": "%s"}`, os.Getenv("ANTHROPIC_API_KEY")) },
 	"ok": func() {
 		fmt.Printf(`{"Authorization": "Bearer t", "X-Name": %q, "X-URL": %q}`, os.Getenv("CLAUDE_CODE_MCP_SERVER_NAME"), os.Getenv("CLAUDE_CODE_MCP_SERVER_URL"))
 	},
@@ -81,6 +82,15 @@ func TestHeadersHelper(t *testing.T) {
 	}
 	if (Entry{Kind: HTTP}).ServerConfig().(mcphost.HTTP).HeadersFunc != nil {
 		t.Error("an entry without helper has one")
+	}
+}
+
+// A helper does not inherit the credentials of the model.
+// fault A5
+func TestHeadersHelperHasNoModelCredentials(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "sk-1")
+	if got, err := headers(t.Context(), t, "key"); err != nil || got["K"] != "" {
+		t.Errorf("the helper has the key: %q, %v", got, err)
 	}
 }
 

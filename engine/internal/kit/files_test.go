@@ -51,7 +51,8 @@ func TestSources(t *testing.T) {
 	dir := both(t)
 	user, project, local := agent.SourceUser, agent.SourceProject, agent.SourceLocal
 	type sources = []agent.SettingSource
-	t.Setenv("HOME", dir) // its settings are the project's, for the source user
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	tests := []struct {
 		name    string
 		o       agent.Options
@@ -63,10 +64,10 @@ func TestSources(t *testing.T) {
 		{"nil", agent.Options{}, nil, true, sources{}, nil},
 		{"none", agent.Options{SettingSources: sources{}}, nil, false, sources{}, nil},
 		{"project", agent.Options{SettingSources: sources{project}}, []string{"mcp__a"}, true, sources{project}, nil},
-		{"all", agent.Options{SettingSources: sources{user, project, local}}, []string{"mcp__a", "mcp__a", "mcp__l"}, true, sources{user, project, local}, nil},
+		{"all", agent.Options{SettingSources: sources{user, project, local}}, []string{"mcp__a", "mcp__l"}, true, sources{user, project, local}, nil},
 		{"strict", agent.Options{SettingSources: sources{project}, StrictMCPConfig: true}, []string{"mcp__a"}, false, sources{project}, nil},
 		{"trusted", agent.Options{TrustFile: func(string, []byte) bool { return true }}, []string{"mcp__a"}, true, sources{}, []string{"mcp__a"}},
-		{"the user's, and no trust", agent.Options{SettingSources: sources{user, project, local}, TrustFile: func(string, []byte) bool { return false }}, []string{"mcp__a"}, true, sources{user}, nil},
+		{"the user's, and no trust", agent.Options{SettingSources: sources{user, project, local}, TrustFile: func(string, []byte) bool { return false }}, nil, true, sources{user}, nil},
 		{"one file", agent.Options{SettingSources: sources{project, local}, TrustFile: func(file string, _ []byte) bool { return filepath.Base(file) == "settings.local.json" }}, []string{"mcp__l"}, true, sources{}, []string{"mcp__l"}},
 		{"none, whatever is trusted", agent.Options{SettingSources: sources{}, TrustFile: func(string, []byte) bool { return true }}, nil, false, sources{}, nil},
 	}
