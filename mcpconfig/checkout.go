@@ -22,21 +22,18 @@ const (
 type checkout struct {
 	// dirs are the directory and those above it up to the root of the repository, the nearest first.
 	dirs []string
-	// user is the user's own settings file. It is none of the checkout's, though the home directory may be in one.
+	// user is the user's own settings file, if it is known. It is none of the checkout's, though the home directory may be
+	// in one.
 	user string
 }
 
 // openCheckout finds the repository that contains a directory: the nearest folder with .git, a folder or a file, at or
 // above it. Without one, the checkout is the directory alone. A .git that somebody else put there does not count.
-func openCheckout(dir string, lookup func(string) (string, bool)) checkout {
-	user := settingsDir(lookup)
-	if real, err := filepath.EvalSymlinks(user); err == nil {
-		user = real
-	}
+func openCheckout(dir string) checkout {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real // the folders that are above it, whatever name it was reached by
 	}
-	c := checkout{dirs: []string{dir}, user: filepath.Join(user, "settings.json")}
+	c := checkout{dirs: []string{dir}}
 	for range maxParents {
 		last := c.dirs[len(c.dirs)-1]
 		if info, err := os.Lstat(filepath.Join(last, ".git")); err == nil && ownedByUs(info) {
@@ -55,6 +52,15 @@ func openCheckout(dir string, lookup func(string) (string, bool)) checkout {
 // ProjectFiles returns the places of .mcp.json for a directory, the nearest first: the directory and those above it in the
 // repository that contains it. Without a repository it is the directory alone.
 func ProjectFiles(dir string) []string { return openCheckout(dir).files(ProjectFile) }
+
+// userSettings is the path of the user's own settings file, without symbolic links in its folder.
+func userSettings(lookup func(string) (string, bool)) string {
+	dir := settingsDir(lookup)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return filepath.Join(dir, "settings.json")
+}
 
 // files are the places of a file in the folders of the checkout, the nearest first.
 func (c checkout) files(name ...string) []string {

@@ -83,7 +83,7 @@ func TestCheckoutIsBounded(t *testing.T) {
 	deep := filepath.Join(append([]string{root}, slices.Repeat([]string{"d"}, maxParents+1)...)...)
 	write(t, filepath.Join(deep, "x"), "")
 	write(t, filepath.Join(root, ".git"), "")
-	if got := openCheckout(deep, env()); len(got.dirs) != 1 {
+	if got := openCheckout(deep); len(got.dirs) != 1 {
 		t.Errorf("%d folders are looked at, want the directory alone", len(got.dirs))
 	}
 	symlink(t, ".mcp.json", filepath.Join(deep, "loop"))

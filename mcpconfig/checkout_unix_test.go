@@ -119,7 +119,7 @@ func TestForeignGitFolder(t *testing.T) {
 	if err := os.Chown(filepath.Join(root, ".git"), 12345, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := openCheckout(filepath.Join(root, "work"), env()); len(got.dirs) != 1 {
+	if got := openCheckout(filepath.Join(root, "work")); len(got.dirs) != 1 {
 		t.Errorf("files count in %q", got.dirs)
 	}
 }

@@ -143,7 +143,8 @@ func isDocument(text []byte, path string) bool {
 
 // settings reads the files that the setting sources stand for.
 func (l *loader) settings() {
-	l.checkout = openCheckout(l.opts.Dir, l.opts.LookupEnv)
+	l.checkout = openCheckout(l.opts.Dir)
+	l.checkout.user = userSettings(l.opts.LookupEnv)
 	user, hasUser := l.openUserFile()
 	l.switches = l.readSwitches(user, hasUser)
 	if hasUser && l.on(ScopeLocal) {

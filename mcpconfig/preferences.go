@@ -101,7 +101,8 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 	if user := settingsDir(l.opts.LookupEnv); user != "" {
 		l.file(ScopeUser, filepath.Join(user, "settings.json"))
 	}
-	l.checkout = openCheckout(dir, l.opts.LookupEnv)
+	l.checkout = openCheckout(dir)
+	l.checkout.user = userSettings(l.opts.LookupEnv)
 	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.json")) {
 		l.file(ScopeProject, path)
 	}
