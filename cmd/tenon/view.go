@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,8 @@ func (v *view) init(m *agent.SystemInit) {
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
 
-// toldRetry is the failed request after which one who sees no progress is told that it may take a while.
+// toldRetry is the failed request after which one who sees no progress is told that it may take a while. Where no
+// answer came at all, it is the first.
 const toldRetry = 3
 
 func (v *view) system(m *agent.System) {
@@ -87,7 +89,9 @@ func (v *view) system(m *agent.System) {
 		Attempt int    `json:"attempt"` // of api_retry
 		Max     int    `json:"max_retries"`
 		DelayMS int64  `json:"retry_delay_ms"`
+		Status  *int   `json:"error_status"`
 		Error   string `json:"error"`
+		Message string `json:"error_message"`
 	}
 	if err := json.Unmarshal(m.Raw, &news); err != nil {
 		return // not as we know it: it is for those who read the stream
@@ -98,10 +102,15 @@ func (v *view) system(m *agent.System) {
 	case m.Subtype == "informational":
 		v.note("%s", news.Content)
 	case m.Subtype == "api_retry":
-		v.progress.set("waiting for the model: try %d of %d after %s", news.Attempt, news.Max, news.Error)
-		v.note("request to the model failed (%s), try %d of %d in %d ms", news.Error, news.Attempt, news.Max, news.DelayMS)
-		if news.Attempt == toldRetry && v.progress == nil && !v.verbose {
-			v.complain("the model cannot be asked (%s); it is tried up to %d times (--verbose shows each)", news.Error, news.Max)
+		cause := clipText(cmp.Or(news.Message, news.Error), 200)
+		v.progress.set("waiting for the model: try %d of %d after: %s", news.Attempt, news.Max, cause)
+		v.note("request to the model failed (%s), try %d of %d in %d ms", cause, news.Attempt, news.Max, news.DelayMS)
+		told := toldRetry
+		if news.Status == nil {
+			told = 1
+		}
+		if news.Attempt == told && v.progress == nil && !v.verbose {
+			v.complain("the model cannot be asked (%s); it is tried up to %d times (--verbose shows each)", cause, news.Max)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatIsToldWithoutATerminal(t *testing.T) {
 		{Name: "files", Type: "invalid_config", Message: "mcpServers.files: is null"},
 	}}}
 	for attempt := range 5 {
-		raw := json.RawMessage(fmt.Sprintf(`{"type":"system","subtype":"api_retry","attempt":%d,"max_retries":10,"retry_delay_ms":5,"error":"server_error"}`, attempt+1))
+		raw := json.RawMessage(fmt.Sprintf(`{"type":"system","subtype":"api_retry","attempt":%d,"max_retries":10,"retry_delay_ms":5,"error_status":500,"error":"server_error"}`, attempt+1))
 		messages = append(messages, &agent.System{Subtype: "api_retry", Raw: raw})
 	}
 	for _, m := range messages {
