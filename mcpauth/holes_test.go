@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -302,6 +304,73 @@ func TestRevocationThatFails(t *testing.T) {
 	}
 	if got := n.body[revoke]; got != "client_id=mine&token=refresh-0-secret&token_type_hint=refresh_token" {
 		t.Errorf("sent %q", got)
+	}
+}
+
+// The client authenticates at the revocation as it does for a token.
+// fault F3
+func TestRevocationAuthenticates(t *testing.T) {
+	const revoke = "https://" + authHost + "/revoke"
+	for _, tt := range []struct {
+		method, secret, refresh string
+		header, form            string
+	}{
+		{"client_secret_basic", "pw", "r", "Basic bWluZTpwdw==", "client_id=mine&token=r&token_type_hint=refresh_token"},
+		{"client_secret_post", "pw", "r", "", "client_id=mine&client_secret=pw&token=r&token_type_hint=refresh_token"},
+		{"", "pw", "r", "Basic bWluZTpwdw==", "client_id=mine&token=r&token_type_hint=refresh_token"},
+		{"none", "", "r", "", "client_id=mine&token=r&token_type_hint=refresh_token"},
+		{"none", "", "", "", "client_id=mine&token=a&token_type_hint=access_token"},
+	} {
+		n := newInternet()
+		var header string
+		n.answers[revoke] = func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Get("Authorization") }
+		o := n.options()
+		loggedIn(t, o)
+		err := o.Store.Update(t.Context(), mcpauth.Key(serverURL), func(c *mcpauth.Credentials) (*mcpauth.Credentials, error) {
+			c.AuthMethod, c.ClientSecret, c.RefreshToken, c.AccessToken = tt.method, tt.secret, tt.refresh, "a"
+			return c, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.auth(t, o).Logout(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if header != tt.header || n.body[revoke] != tt.form {
+			t.Errorf("%+v: Authorization %q, form %q", tt, header, n.body[revoke])
+		}
+	}
+}
+
+// An address that is none is its own key.
+func TestKeyOfNoAddress(t *testing.T) {
+	for _, s := range []string{"", "plain", "/path/", "::", "mailto:a@b.example"} {
+		if got := mcpauth.Key(s); got != s {
+			t.Errorf("Key(%q) = %q", s, got)
+		}
+	}
+}
+
+// A file of any size is no reason to read it all.
+func TestOversizedCredentialsFile(t *testing.T) {
+	dir := t.TempDir()
+	store, err := mcpauth.NewDirStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newInternet().options()
+	o.Store = store
+	loggedIn(t, o)
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	for size, want := range map[int64]string{1 << 20: "is not what was written there", 1<<20 + 1: "has more than 1048576 bytes: delete it and log in again"} {
+		if err := os.Truncate(files[0], size); err != nil {
+			t.Fatal(err)
+		}
+		_, err := store.Load(t.Context(), mcpauth.Key(serverURL))
+		wantError(t, err, []string{"Couldn't read the stored credentials: " + files[0] + " " + want})
 	}
 }
 

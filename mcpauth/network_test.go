@@ -246,3 +246,39 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+// A waiter that leaves takes its lock's entry along, and the holder likewise: keys that are done with cost nothing.
+func TestLocksLeaveNothingBehind(t *testing.T) {
+	locks := newKeyLocks()
+	unlock, err := locks.lock(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("gone")
+	cancel(cause)
+	if _, err := locks.lock(gone, "k"); !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause", err)
+	}
+	if len(locks.byKey) != 1 || locks.byKey["k"].waiters != 1 {
+		t.Errorf("%d keys while one is held", len(locks.byKey))
+	}
+	unlock()
+	if len(locks.byKey) != 0 {
+		t.Errorf("%d keys when none is held", len(locks.byKey))
+	}
+}
+
+// Every character of a token is one, at the edges of the ranges as well.
+func TestTokens(t *testing.T) {
+	for _, name := range []string{"azAZ09", "!#$%&'*+-.^_`|~"} {
+		if n := tokenLen(name + "=x"); n != len(name) {
+			t.Errorf("%q: %d bytes are a token, want %d", name, n, len(name))
+		}
+	}
+	for _, c := range []string{"/", ":", "@", "[", "{", "}", "(", "\"", ",", ";", " ", "\x00", "é", "="} {
+		if n := tokenLen("a" + c); n != 1 {
+			t.Errorf("a%s: %d bytes are a token, want 1", c, n)
+		}
+	}
+}

@@ -104,3 +104,28 @@ func TestNearestName(t *testing.T) {
 		}
 	}
 }
+
+// Why a call is asked about is in the text for the model: the rule, or the server's configuration.
+func TestAskingSaysWhy(t *testing.T) {
+	p := policy(t, &Options{Ask: []string{"mcp__a__x"}, Tools: map[string]map[string]ToolPolicy{"a": {"y": AlwaysAsk}}})
+	for name, want := range map[string]string{
+		"x": `Claude requested permissions to use mcp__a__x, but you haven't granted it yet: the rule "mcp__a__x" asks about it each time, whatever allowedTools says.`,
+		"y": `Claude requested permissions to use mcp__a__y, but you haven't granted it yet: its server's configuration sets always_ask for it, whatever allowedTools says.`,
+	} {
+		if d := cmp.Diff(want, p.Decide(tool("a", name)).Message); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// A rule about arguments was reported when it was parsed; a review does not repeat it, and goes on.
+func TestReviewLeavesRulesAboutArguments(t *testing.T) {
+	p, _ := NewPolicy(&Options{Deny: []string{"mcp__stok__x(a)", "Bsh(ls)", "mcp__stok"}})
+	var got []string
+	for _, pr := range p.WithServers(NewServers(Server{Key: "stock"})).Review(t.Context(), []Request{tool("stock", "x"), {Tool: "Bash"}}) {
+		got = append(got, pr.Rule)
+	}
+	if d := cmp.Diff([]string{"mcp__stok"}, got); d != "" {
+		t.Errorf("reviewed (-want +got):\n%s", d)
+	}
+}

@@ -1,6 +1,7 @@
 package toolsearch
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -77,6 +78,24 @@ func TestServerWithAZ(t *testing.T) {
 		got := fullNames(find(t, x, Query{Phrasings: []string{query}}))
 		if len(got) == 0 || got[0] != want || query[:3] == "mcp" && slices.Contains(got, "mcp__other__list") {
 			t.Errorf("%q finds %q, want %s first", query, got, want)
+		}
+	}
+}
+
+// The heap keeps the best of any number, in any order of their coming.
+func TestBestKeepsTheBest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		n, most := 1+r.IntN(40), 1+r.IntN(12)
+		all := make([]scored, n)
+		b := newBest(most)
+		for i := range all {
+			all[i] = scored{tool: int32(i), score: float32(r.IntN(5))}
+			b.add(all[i])
+		}
+		slices.SortFunc(all, compare)
+		if d := cmp.Diff(all[:min(n, most)], b.sorted(), cmp.AllowUnexported(scored{})); d != "" {
+			t.Fatalf("%d of %d (-want +got):\n%s", most, n, d)
 		}
 	}
 }
