@@ -140,3 +140,58 @@ func TestQueryYieldsAllResults(t *testing.T) {
 		}
 	}
 }
+
+// The words of the protocol are those that the Claude Code CLI writes, and programs compare.
+func TestWordsOfTheProtocol(t *testing.T) {
+	for got, want := range map[string]string{
+		SubtypeSuccess: "success", SubtypeErrorDuringExecution: "error_during_execution", SubtypeErrorMaxTurns: "error_max_turns",
+		SubtypeErrorMaxBudget: "error_max_budget_usd", SubtypeErrorTurnTimeout: "error_turn_timeout", SubtypeErrorStructuredOutput: "error_max_structured_output_retries",
+
+		ReasonCompleted: "completed", ReasonMaxTurns: "max_turns", ReasonBudgetExhausted: "budget_exhausted", ReasonTurnTimeout: "turn_timeout",
+		ReasonAPIError: "api_error", ReasonModelError: "model_error", ReasonPromptTooLong: "prompt_too_long", ReasonAbortedTools: "aborted_tools",
+		ReasonAbortedStreaming: "aborted_streaming", ReasonHookStopped: "hook_stopped", ReasonStopHookPrevented: "stop_hook_prevented",
+		ReasonMalformedToolUse: "malformed_tool_use_exhausted", ReasonStructuredOutput: "structured_output_retry_exhausted", ReasonTurnSetupFailed: "turn_setup_failed",
+
+		ContextSystemPrompt: "system_prompt", ContextSystemTools: "system_tools", ContextMCPTools: "mcp_tools", ContextMCPToolsDeferred: "mcp_tools_deferred",
+		ContextMessages: "messages", ContextFree: "free_space",
+
+		RepairUnanswered: "unanswered_call", RepairOrphan: "orphaned_result", RepairDuplicate: "duplicate", RepairMoved: "moved_result", RepairRenamed: "renamed",
+		RepairEmpty: "empty", RepairThought: "thought", RepairBeginning: "beginning", RepairMalformed: "malformed", RepairMedia: "media",
+		RepairReference: "tool_reference", RepairRefused: "refused",
+
+		string(SourceUser): "user", string(SourceProject): "project", string(SourceLocal): "local",
+		string(ToolSearchOn): "true", string(ToolSearchOff): "false", string(ToolSearchAuto): "auto",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// The texts of errors, with each part that may be missing.
+func TestTextsOfErrors(t *testing.T) {
+	for want, err := range map[string]error{
+		"agent: request failed: overloaded":                                                         &ResultError{&Result{Subtype: SubtypeSuccess, IsError: true, Result: "overloaded"}},
+		"agent: request failed with status 529: overloaded":                                         &ResultError{&Result{Subtype: SubtypeSuccess, IsError: true, Result: "overloaded", APIErrorStatus: 529}},
+		"agent: error_max_turns: after 3 turns":                                                     &ResultError{&Result{Subtype: SubtypeErrorMaxTurns, IsError: true, Errors: []string{"after 3 turns"}}},
+		"agent: error_during_execution":                                                             &ResultError{&Result{Subtype: SubtypeErrorDuringExecution, IsError: true}},
+		"agent: Options.MaxTurns is -1: set 0 or more":                                              &OptionError{"MaxTurns", "is -1", "set 0 or more"},
+		`agent: engine "e" cannot honour Options.A: leave it unset or use another engine`:           &UnsupportedError{Engine: "e", Fields: []string{"A"}},
+		`agent: engine "e" cannot honour Options.A, Options.B: go home`:                             &UnsupportedError{Engine: "e", Fields: []string{"A", "B"}, Remedy: "go home"},
+		"agent: the input is empty: give it a text that is more than white space, or another block": ErrEmptyInput,
+	} {
+		if d := cmp.Diff(want, err.Error()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+// The permission prompt tool is one of an MCP server, by its full name.
+func TestPermissionPromptToolIsAFullName(t *testing.T) {
+	for name, ok := range map[string]bool{"": true, "mcp__s__ask": true, "ask": false, "s__ask": false, "xmcp__s__ask": false} {
+		_, err := (&Options{PermissionPromptTool: name}).withDefaults()
+		if (err == nil) != ok {
+			t.Errorf("%q: got %v, want it taken: %v", name, err, ok)
+		}
+	}
+}
