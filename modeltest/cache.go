@@ -107,11 +107,17 @@ func prefixesOf(r *Request) []prefix {
 	return b.list
 }
 
+// A definition stands for the bytes of a tool's definition, however often it is referred to.
+type definition struct {
+	sum   [sha256.Size]byte
+	bytes int
+}
+
 type prefixBuilder struct {
 	list     []prefix
 	text     []byte // what belongs to the prompt beside its blocks
 	bytes    int
-	deferred map[string]json.RawMessage // definitions by name, read where they are referred to
+	deferred map[string]definition // by name, read where they are referred to
 }
 
 // tools adds the definitions that the model reads from the start. Those that are withheld are no part
@@ -124,9 +130,9 @@ func (b *prefixBuilder) tools(r *Request) {
 			continue
 		}
 		if b.deferred == nil {
-			b.deferred = map[string]json.RawMessage{}
+			b.deferred = map[string]definition{}
 		}
-		b.deferred[t.Name] = t.Raw
+		b.deferred[t.Name] = definition{sha256.Sum256(t.Raw), len(t.Raw)}
 	}
 	if b.deferred != nil {
 		b.add([]byte("defer_loading"))
@@ -148,7 +154,9 @@ func (b *prefixBuilder) blocks(sums []blockSum) {
 func (b *prefixBuilder) block(s *blockSum) {
 	if b.deferred != nil {
 		for _, name := range s.refers {
-			b.add(b.deferred[name])
+			d := b.deferred[name]
+			b.text = append(b.text, d.sum[:]...)
+			b.bytes += d.bytes
 		}
 	}
 	b.bytes += s.bytes

@@ -88,13 +88,15 @@ func (d *decoder) unique(i int, ids map[string]bool) {
 // next message.
 func (d *decoder) answered(i int) {
 	msgs := d.r.Messages
-	var results []Content
+	answered := map[string]bool{}
 	if i+1 < len(msgs) {
-		results = leadingResults(msgs[i+1])
+		for _, c := range leadingResults(msgs[i+1]) {
+			answered[c.ToolUseID] = true
+		}
 	}
 	var open []string
 	for j := range msgs[i].Content {
-		if c := &msgs[i].Content[j]; c.Type == "tool_use" && !answers(results, c.ID) {
+		if c := &msgs[i].Content[j]; c.Type == "tool_use" && !answered[c.ID] {
 			open = append(open, c.ID)
 		}
 	}
@@ -102,16 +104,6 @@ func (d *decoder) answered(i int) {
 		d.fail((&path{name: "messages"}).at(i), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. "+
 			"Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(open, ", "))
 	}
-}
-
-// answers says that one of the results is that of a call.
-func answers(results []Content, id string) bool {
-	for i := range results {
-		if results[i].ToolUseID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // leadingResults are the tool results that a user message begins with.
@@ -131,6 +123,7 @@ func leadingResults(m Message) []Content {
 func (d *decoder) results(i int) {
 	content := d.r.Messages[i].Content
 	leading := len(leadingResults(d.r.Messages[i]))
+	called, answered := d.called(i-1), map[string]bool{}
 	at := func(j int) *path { return (&path{name: "messages"}).at(i).key("content").at(j) }
 	for j := range content {
 		c := &content[j]
@@ -138,29 +131,31 @@ func (d *decoder) results(i int) {
 			continue
 		}
 		switch {
-		case !d.called(i-1, c.ToolUseID):
+		case !called[c.ToolUseID]:
 			d.fail(at(j), "unexpected `tool_use_id` found in `tool_result` blocks: %s. "+
 				"Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", c.ToolUseID)
-		case answers(content[:j], c.ToolUseID):
+		case answered[c.ToolUseID]:
 			d.fail(at(j), "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", c.ToolUseID)
 		case j >= leading:
 			d.fail(at(j), "`tool_result` blocks must come before all other blocks of the message: %s", c.ToolUseID)
 		}
+		answered[c.ToolUseID] = true
 	}
 }
 
-// called says whether message i is an assistant's that makes the call.
-func (d *decoder) called(i int, id string) bool {
+// called are the calls that message i makes, if it is an assistant's.
+func (d *decoder) called(i int) map[string]bool {
 	if i < 0 || d.r.Messages[i].Role != "assistant" {
-		return false
+		return nil
 	}
+	ids := map[string]bool{}
 	content := d.r.Messages[i].Content
 	for j := range content {
-		if c := &content[j]; c.Type == "tool_use" && c.ID == id {
-			return true
+		if c := &content[j]; c.Type == "tool_use" {
+			ids[c.ID] = true
 		}
 	}
-	return false
+	return ids
 }
 
 // ending checks how an assistant message ends.

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 )
 
@@ -130,6 +131,17 @@ var schemaKeywords = map[string]int{
 	"unevaluatedProperties": oneSchema, "additionalItems": oneSchema, "contentSchema": oneSchema,
 }
 
+// maxPath is how long the path of a place in a schema is told of.
+const maxPath = 1000
+
+// below is the path of what a schema has under a key.
+func below(at, key string) string {
+	if len(at) > maxPath {
+		return at
+	}
+	return at + "." + key[:min(len(key), maxPath)]
+}
+
 // schemaWalk goes through a schema and all the schemas in it.
 type schemaWalk struct {
 	bad  *schemaVerdict
@@ -146,16 +158,16 @@ func (w *schemaWalk) schema(v json.RawMessage, at string) {
 		case "type":
 			object = string(v) == `"object"`
 		case "properties":
-			w.properties(v, at+".properties")
+			w.properties(v, below(at, "properties"))
 		case "additionalProperties":
 			closed = string(v) == "false"
-			w.schema(v, at+"."+key)
+			w.schema(v, below(at, key))
 		default:
 			switch schemaKeywords[key] {
 			case oneSchema:
-				w.schema(v, at+"."+key)
+				w.schema(v, below(at, key))
 			case listOfSchemas, mapOfSchemas:
-				w.each(v, at+"."+key)
+				w.each(v, below(at, key))
 			}
 		}
 	})
@@ -170,7 +182,7 @@ func (w *schemaWalk) properties(v json.RawMessage, at string) {
 		if w.bad == nil && !isName(key, ".", 64) {
 			w.bad = &schemaVerdict{path: at, msg: fmt.Sprintf("%s (found %.100q)", badKeys, key)}
 		}
-		w.schema(v, at+"."+key)
+		w.schema(v, below(at, key))
 	})
 }
 
@@ -178,8 +190,8 @@ func (w *schemaWalk) properties(v json.RawMessage, at string) {
 func (w *schemaWalk) each(v json.RawMessage, at string) {
 	switch kindOf(v) {
 	case '{':
-		eachField(v, func(key string, v json.RawMessage) { w.schema(v, at+"."+key) })
+		eachField(v, func(key string, v json.RawMessage) { w.schema(v, below(at, key)) })
 	case '[':
-		eachItem(v, func(i int, v json.RawMessage) { w.schema(v, fmt.Sprintf("%s.%d", at, i)) })
+		eachItem(v, func(i int, v json.RawMessage) { w.schema(v, below(at, strconv.Itoa(i))) })
 	}
 }
