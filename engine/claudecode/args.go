@@ -14,6 +14,24 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
+// argLimit is how many bytes a list may have on the command line, whose length systems bound. A longer one
+// goes over stdin.
+const argLimit = 4 << 10
+
+// tooLong reports whether a list does not go on the command line.
+func tooLong(list []string) bool {
+	n := 0
+	for _, s := range list {
+		n += len(s) + 1
+	}
+	return n > argLimit
+}
+
+// directories are the folders beside the session's own.
+func directories(e *Options, o *agent.Options) []string {
+	return slices.Concat(o.AdditionalDirectories, e.AdditionalDirectories)
+}
+
 // args is the CLI's command line. It is pure, and holds nothing secret: what is goes over stdin.
 // Flags are --flag=value in one word, so that a value may begin with a dash. stream says whether the
 // CLI is to repeat the model's stream.
@@ -45,10 +63,13 @@ func args(e *Options, o *agent.Options, stream bool) []string {
 	if o.PermissionMode == permission.ModeBypassPermissions || e.AllowBypass {
 		a = append(a, "--allow-dangerously-skip-permissions")
 	}
-	add("allowedTools", strings.Join(allowed(e, o), ","))
-	add("disallowedTools", strings.Join(o.DisallowedTools, ","))
-	for _, dir := range o.AdditionalDirectories {
-		add("add-dir", dir)
+	if rules := allowed(e, o); !tooLong(rules) {
+		add("allowedTools", strings.Join(rules, ","))
+	}
+	if dirs := directories(e, o); !tooLong(dirs) {
+		for _, dir := range dirs {
+			add("add-dir", dir)
+		}
 	}
 	// Without anyone to ask, this engine says no: the CLI's own words do not name allowedTools.
 	add("permission-prompt-tool", cmp.Or(o.PermissionPromptTool, "stdio"))
@@ -57,7 +78,6 @@ func args(e *Options, o *agent.Options, stream bool) []string {
 	if o.StrictMCPConfig || o.SettingSources != nil && len(o.SettingSources) == 0 {
 		a = append(a, "--strict-mcp-config")
 	}
-	add("json-schema", string(o.OutputSchema))
 	a = append(a, ownArgs(e)...)
 	return append(a, e.ExtraArgs...)
 }
@@ -76,11 +96,8 @@ func thinkingArgs(t *agent.Thinking) []string {
 	return a
 }
 
-// settingSources are the configuration files that the CLI reads.
+// settingSources are the configuration files that the CLI reads itself: none that the program did not name.
 func settingSources(o *agent.Options) []string {
-	if o.SettingSources == nil {
-		return []string{string(agent.SourceProject)}
-	}
 	sources := make([]string, len(o.SettingSources))
 	for i, source := range o.SettingSources {
 		sources[i] = string(source)
@@ -148,12 +165,39 @@ func childEnv(e *Options, o *agent.Options) []string {
 	set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
 	// The state "idle" is the real end of work, and only sent to those who ask for it.
 	set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+	// Servers of the CLI's own do not inherit what it has: those that this process configures are given
+	// all but the model's credentials by it, see serverEnv.
+	set("CLAUDE_CODE_MCP_ALLOWLIST_ENV", "1")
 	for name, value := range ownEnv(e) {
 		set(name, value)
 	}
 	set(maxToolUse, strconv.Itoa(agent.DefaultMaxToolConcurrency))
 	return env
 }
+
+// serverEnv is the environment of a server that the CLI starts: this process's without the credentials of
+// the model, and the entry's, which may name them.
+func (s *session) serverEnv(entry map[string]string) map[string]string {
+	env := map[string]string{}
+	for _, kv := range os.Environ() {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || name == "" || slices.Contains(nesting, name) || mcphost.IsModelCredential(name, s.lookupEnv) {
+			continue
+		}
+		if hasReference(value) { // the CLI expands those; this one it can only have from its own environment
+			if _, other := s.opts.Env[name]; other || strings.ContainsAny(name, ":}") {
+				continue
+			}
+			value = "${" + name + "}"
+		}
+		env[name] = value
+	}
+	maps.Copy(env, entry)
+	return env
+}
+
+// hasReference reports whether the CLI would expand a text.
+func hasReference(text string) bool { return strings.Contains(text, "${") }
 
 // lookupEnv looks a variable of the run up: in its options, then in this process's environment.
 func (s *session) lookupEnv(name string) (string, bool) {
@@ -163,17 +207,22 @@ func (s *session) lookupEnv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// isDisabled reports whether a server is not to be connected at the start.
-func isDisabled(config mcphost.ServerConfig) bool {
+// commonOf is what all kinds of configurations have.
+func commonOf(config mcphost.ServerConfig) mcphost.Common {
 	switch c := config.(type) {
 	case mcphost.Stdio:
-		return c.Disabled
+		return c.Common
 	case mcphost.HTTP:
-		return c.Disabled
+		return c.Common
 	case mcphost.SSE:
-		return c.Disabled
+		return c.Common
 	case mcphost.InProcessServer:
-		return c.Disabled
+		return c.Common
+	case mcphost.Invalid:
+		return c.Common
 	}
-	return false
+	return mcphost.Common{}
 }
+
+// isDisabled reports whether a server is not to be connected at the start.
+func isDisabled(config mcphost.ServerConfig) bool { return commonOf(config).Disabled }

@@ -43,7 +43,6 @@ var agentArgv = map[string]values{
 	"PermissionMode":        {"plan": permission.ModePlan, "bypass": permission.ModeBypassPermissions},
 	"PermissionPromptTool":  {"": "mcp__a__b"},
 	"ToolSearch":            {"": agent.ToolSearch("auto")},
-	"OutputSchema":          {"": json.RawMessage(`{"type":"object"}`)},
 	"SessionID":             {"": someID},
 	"Resume": {
 		"id": agent.Resume{ID: someID}, "latest": agent.Resume{Latest: true},
@@ -60,6 +59,7 @@ var agentSilent = map[string]any{
 	"TurnTimeout": time.Minute, "MaxQueuedInputs": 3, "HistoryUsage": agent.HistoryUsage{Turns: 1},
 	"Env": map[string]string{"K": "s3cret"}, "Dir": "/d", "Logger": slog.New(slog.DiscardHandler), "Stderr": nil,
 	"ConfigProblems": []agent.MCPServerError{{Name: "x"}},
+	"OutputSchema":   json.RawMessage(`{"type":"object"}`),
 	"TrustFile":      func(string, []byte) bool { return true },
 	"History":        []agent.Message{&agent.User{}}, // refused by Open
 }

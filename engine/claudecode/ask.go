@@ -102,8 +102,7 @@ func (s *session) denial(q *toolQuestion, text string) *permission.PromptResult 
 		Message   string `json:"message"`
 	}{q.ToolName, q.ToolUseID, q.AgentID, q.ReasonType, q.Reason, text})
 	if err == nil {
-		s.queue = append(s.queue, m)
-		s.wake()
+		s.deliver(m, len(text))
 	}
 	return agent.Deny(text)
 }

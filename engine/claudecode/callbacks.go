@@ -106,11 +106,12 @@ func (s *session) noteBlock(is bool, reasons ...string) {
 
 // registerHooks gives each hook an id and announces it.
 func (s *session) registerHooks() map[string][]hookMatcher {
+	all := map[string][]hookMatcher{}
+	s.registerTurn(all)
 	h := s.opts.Hooks
 	if h == nil {
-		return nil
+		return all
 	}
-	all := map[string][]hookMatcher{}
 	s.registerStart(all)
 	s.registerLater(all)
 	register(s, all, "PreToolUse", h.PreToolUse, func(o *agent.PreToolUseOutput) *hookReply {

@@ -26,9 +26,6 @@ func ownArgs(e *Options) []string {
 		}
 	}
 	add("agent", e.Agent)
-	for _, dir := range e.AdditionalDirectories {
-		add("add-dir", dir)
-	}
 	add("project-config-root", e.ProjectConfigRoot)
 	add("betas", strings.Join(e.Betas, ","))
 	if e.TaskBudget > 0 {
@@ -120,8 +117,8 @@ func mergedSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, e
 		}
 		all["sandbox"] = merged
 	}
-	if len(o.AskTools) > 0 {
-		permissions, err := withAsk(all["permissions"], o.AskTools)
+	for _, list := range permissionLists(e, o) {
+		permissions, err := withList(all["permissions"], list.name, list.values)
 		if err != nil {
 			return nil, fmt.Errorf("claude-code: Settings: %w", err)
 		}
@@ -131,7 +128,28 @@ func mergedSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, e
 }
 
 func hasSettings(e *Options, o *agent.Options) bool {
-	return e.Settings != nil || o.Settings != "" || e.Sandbox != nil || len(o.AskTools) > 0
+	return e.Settings != nil || o.Settings != "" || e.Sandbox != nil || len(permissionLists(e, o)) > 0
+}
+
+// A permissionList is a member of the permissions in a settings file.
+type permissionList struct {
+	name   string
+	values []string
+}
+
+// permissionLists are the lists that no flag carries, or that are too long for one.
+func permissionLists(e *Options, o *agent.Options) []permissionList {
+	var all []permissionList
+	if len(o.AskTools) > 0 {
+		all = append(all, permissionList{"ask", o.AskTools})
+	}
+	if rules := allowed(e, o); tooLong(rules) {
+		all = append(all, permissionList{"allow", rules})
+	}
+	if dirs := directories(e, o); tooLong(dirs) {
+		all = append(all, permissionList{"additionalDirectories", dirs})
+	}
+	return all
 }
 
 // ownSettings is the content of the program's settings file.
@@ -179,30 +197,35 @@ func members(data json.RawMessage) map[string]json.RawMessage {
 	return all
 }
 
-// withAsk adds rules to the member "ask" of a settings file's permissions.
-func withAsk(permissions json.RawMessage, rules []string) (json.RawMessage, error) {
+// withList adds values to a list in a settings file's permissions.
+func withList(permissions json.RawMessage, name string, values []string) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if permissions != nil {
 		if err := json.Unmarshal(permissions, &all); err != nil {
 			return nil, fmt.Errorf("permissions: %w", err)
 		}
 	}
-	var ask []string
-	if all["ask"] != nil {
-		if err := json.Unmarshal(all["ask"], &ask); err != nil {
-			return nil, fmt.Errorf("permissions.ask: %w", err)
+	var list []string
+	if all[name] != nil {
+		if err := json.Unmarshal(all[name], &list); err != nil {
+			return nil, fmt.Errorf("permissions.%s: %w", name, err)
 		}
 	}
-	for _, rule := range rules {
-		if !slices.Contains(ask, rule) {
-			ask = append(ask, rule)
+	known := map[string]bool{}
+	for _, v := range list {
+		known[v] = true
+	}
+	for _, v := range values {
+		if !known[v] {
+			known[v] = true
+			list = append(list, v)
 		}
 	}
-	data, err := json.Marshal(ask)
+	data, err := json.Marshal(list)
 	if err != nil {
 		return nil, err
 	}
-	all["ask"] = data
+	all[name] = data
 	return json.Marshal(all)
 }
 
@@ -234,8 +257,9 @@ type ownHello struct {
 	DialogKinds        []string                   `json:"supportedDialogKinds,omitempty"`
 	TaskStops          bool                       `json:"perTaskStopAffordance,omitempty"`
 	Plugins            []wirePlugin               `json:"plugins,omitempty"`
-	Settings           map[string]json.RawMessage `json:"settings,omitempty"`
+	Settings           map[string]json.RawMessage `json:"settings,omitzero"`
 	ManagedSettings    json.RawMessage            `json:"managedSettings,omitempty"`
+	DisallowedTools    []string                   `json:"disallowedTools,omitempty"`
 }
 
 type wirePlugin struct {
@@ -261,7 +285,7 @@ func newOwnHello(e *Options, o *agent.Options) (ownHello, error) {
 		PlanInstructions: e.PlanInstructions, ToolAliases: e.ToolAliases, Agents: e.Agents, Title: e.Title,
 		PromptSuggestions: e.PromptSuggestions, AgentSummaries: e.SubagentSummaries, SubagentText: e.SubagentText,
 		DialogKinds: e.DialogKinds, TaskStops: e.TaskStops, Plugins: wirePlugins(e.Plugins),
-		Settings: settings, ManagedSettings: e.ManagedSettings,
+		Settings: settings, ManagedSettings: e.ManagedSettings, DisallowedTools: o.DisallowedTools,
 	}
 	if !slices.Contains(e.Skills, "all") {
 		h.Skills = e.Skills
@@ -293,8 +317,15 @@ func systemPrompt(e *Options, o *agent.Options) []string {
 // earlyFields names what initialize carries that the CLI has to read before anything else.
 func earlyFields(e *Options, o *agent.Options) []string {
 	var a []string
+	var fields []string
 	if hasSettings(e, o) {
-		a = append(a, "--initialize-fields=settings")
+		fields = append(fields, "settings")
+	}
+	if len(o.DisallowedTools) > 0 {
+		fields = append(fields, "disallowedTools")
+	}
+	if len(fields) > 0 {
+		a = append(a, "--initialize-fields="+strings.Join(fields, ","))
 	}
 	if e.ManagedSettings != nil {
 		a = append(a, "--managed-settings-in-initialize")

@@ -73,12 +73,21 @@ type channel struct {
 	// latter is called by the reading goroutine, in order.
 	handle  func(ctx context.Context, subtype string, request json.RawMessage) (any, error)
 	message func(kind string, line json.RawMessage)
+	// mayRead waits until the next line may be read. Nil means at once.
+	mayRead func()
+	asked   chan struct{} // holds a token when a request of ours has begun to wait
 
 	mu      sync.Mutex // guards the rest
 	closed  bool       // no new goroutine may be added to wg
 	next    int
-	pending map[string]chan *answer
+	pending map[string]pendingRequest
 	inbound map[string]context.CancelFunc
+}
+
+// A pendingRequest waits for the CLI's answer.
+type pendingRequest struct {
+	reply    chan *answer
+	answered func() // is called by the reading goroutine, between the messages; may be nil
 }
 
 // newChannel makes a channel with the values of ctx; the CLI outlives the call that starts it, so
@@ -86,8 +95,8 @@ type channel struct {
 func newChannel(ctx context.Context) *channel {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	return &channel{
-		out: newOutgoing(), ctx: ctx, cancel: cancel,
-		pending: map[string]chan *answer{}, inbound: map[string]context.CancelFunc{},
+		out: newOutgoing(), ctx: ctx, cancel: cancel, asked: make(chan struct{}, 1),
+		pending: map[string]pendingRequest{}, inbound: map[string]context.CancelFunc{},
 	}
 }
 
@@ -120,22 +129,32 @@ func (c *channel) send(ctx context.Context, line []byte) error {
 // request sends a control request and waits for its answer, which it decodes into result unless
 // that is nil. It fails at once when the CLI dies.
 func (c *channel) request(ctx context.Context, subtype string, fields, result any) error {
-	body, err := withSubtype(subtype, fields)
-	if err != nil {
-		return err
-	}
+	return c.requestThen(ctx, subtype, fields, result, nil)
+}
+
+// requestThen is request, and calls answered once the answer is there: after the messages before it were
+// taken, and before those that follow.
+func (c *channel) requestThen(ctx context.Context, subtype string, fields, result any, answered func()) error {
 	reply := make(chan *answer, 1) // never blocks: the first answer wins
 	c.mu.Lock()
 	c.next++
 	id := "tenon-" + strconv.Itoa(c.next)
-	c.pending[id] = reply
+	c.pending[id] = pendingRequest{reply, answered}
 	c.mu.Unlock()
+	select {
+	case c.asked <- struct{}{}:
+	default: // one that was not taken yet does as well
+	}
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.pending, id)
 	}()
-	if err := c.post(ctx, &envelope{Type: "control_request", RequestID: id, Request: body}); err != nil {
+	line, err := requestLine(id, subtype, fields)
+	if err != nil {
+		return err
+	}
+	if err := c.send(ctx, line); err != nil {
 		return err
 	}
 	select {
@@ -161,33 +180,59 @@ func (c *channel) request(ctx context.Context, subtype string, fields, result an
 
 // tell sends a value that nobody waits for: a CLI that does not read must not hold up who gives up on it.
 func (c *channel) tell(v any) {
+	c.spawn(func() { _ = c.post(c.ctx, v) }) // the CLI is gone: nobody to tell
+}
+
+// spawn calls f on a goroutine that the channel's end waits for; not at all after that.
+func (c *channel) spawn(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		c.wg.Go(func() { _ = c.post(c.ctx, v) }) // the CLI is gone: nobody to tell
+		c.wg.Go(f)
 	}
 }
 
-// withSubtype returns fields as a JSON object with the subtype in it.
-func withSubtype(subtype string, fields any) (json.RawMessage, error) {
-	members := map[string]json.RawMessage{}
+// waits reports whether a request of ours waits for its answer.
+func (c *channel) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending) > 0
+}
+
+// requestLine is a control request as a line. fields is an object, or nil; it is encoded once, since it may be large.
+func requestLine(id, subtype string, fields any) ([]byte, error) {
+	body := []byte("{}")
 	if fields != nil {
-		data, err := json.Marshal(fields)
-		if err == nil {
-			err = json.Unmarshal(data, &members)
-		}
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(fields); err != nil {
 			return nil, fmt.Errorf("claude-code: %s: %w", subtype, err)
 		}
+		if len(body) == 0 || body[0] != '{' {
+			return nil, fmt.Errorf("claude-code: %s: the fields are no JSON object: %.40s", subtype, body)
+		}
 	}
-	members["subtype"] = json.RawMessage(strconv.Quote(subtype))
-	return json.Marshal(members)
+	kind, err := json.Marshal(subtype)
+	if err != nil {
+		return nil, fmt.Errorf("claude-code: %w", err)
+	}
+	line := make([]byte, 0, len(body)+len(kind)+len(id)+96)
+	line = append(line, `{"type":"control_request","request_id":"`...)
+	line = append(append(line, id...), `","request":`...)
+	line = append(line, body[:len(body)-1]...)
+	if len(body) > len("{}") {
+		line = append(line, ',')
+	}
+	line = append(append(line, `"subtype":`...), kind...) // last, where it wins over a field of that name
+	return append(line, "}}\n"...), nil
 }
 
 // read takes the CLI's lines until they end. Lines that are no JSON objects are noise.
 func (c *channel) read(stdout io.Reader, noise func(line []byte)) {
 	r := jsonl.NewReader(stdout, 0)
 	for {
+		if c.mayRead != nil {
+			c.mayRead()
+		}
 		line, err := r.Next()
 		if err != nil {
 			return
@@ -216,12 +261,16 @@ func (c *channel) take(kind string, line []byte) bool {
 			return false
 		}
 		c.mu.Lock()
-		reply := c.pending[e.Response.RequestID]
+		p, ok := c.pending[e.Response.RequestID]
 		delete(c.pending, e.Response.RequestID)
 		c.mu.Unlock()
-		if reply != nil {
-			reply <- e.Response
+		if !ok {
+			break
 		}
+		if p.answered != nil {
+			p.answered()
+		}
+		p.reply <- e.Response
 	case "control_cancel_request":
 		c.mu.Lock()
 		cancel := c.inbound[e.RequestID]

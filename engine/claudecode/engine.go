@@ -4,9 +4,11 @@
 //
 //	for msg, err := range agent.Query(ctx, claudecode.New(nil), "How many of AB-00017 are left?", opts) {
 //
-// The CLI is found on the PATH or where its installers put it. A session is one process; it sees
+// The CLI is found on the PATH or where its installers put it; one in the checkout that the program runs in
+// is never used unless Options.Path names it. A session is one process; it sees
 // the servers and settings that the program gives it, and those of the machine that
-// agent.Options.SettingSources names. Server configurations travel over the child's stdin and never in its arguments.
+// agent.Options.SettingSources names. The CLI itself reads no file that the program did not name: without
+// named sources, this package reads what a project's files may say without trust and passes it on. Server configurations travel over the child's stdin and never in its arguments.
 package claudecode
 
 import (
@@ -57,14 +59,17 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	if err := e.opts.check(o); err != nil {
 		return nil, err
 	}
+	run, err := e.withFiles(o)
+	if err != nil {
+		return nil, err
+	}
 	path := e.opts.Path
 	if len(e.opts.Launcher) == 0 {
-		var err error
-		if path, err = find(path, environ(o.Env)); err != nil {
+		if path, err = find(path, o.Dir, environ(o.Env)); err != nil {
 			return nil, err
 		}
 	}
-	s := newSession(e, o)
+	s := newSession(run, o)
 	if err := s.start(ctx, path); err != nil {
 		_ = s.Close() //nolint:contextcheck // the session's own life, which it ends
 		return nil, err
@@ -73,15 +78,9 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	return s, nil
 }
 
-// unsupported refuses what the CLI cannot do: it takes no conversation but those that it keeps itself, and
-// knows no time limit for a turn.
+// unsupported refuses what the CLI cannot do: it takes no conversation but those that it keeps itself.
 func unsupported(engine string, o *agent.Options) error {
 	switch {
-	case o.TurnTimeout != 0:
-		return &agent.UnsupportedError{
-			Engine: engine, Fields: []string{"TurnTimeout"},
-			Remedy: "call Client.Interrupt when a turn has taken too long, or use engine/native",
-		}
 	case o.HistoryUsage != (agent.HistoryUsage{}):
 		return &agent.UnsupportedError{
 			Engine: engine, Fields: []string{"HistoryUsage"},

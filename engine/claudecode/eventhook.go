@@ -39,9 +39,6 @@ type rawHookFunc func(ctx context.Context, input json.RawMessage) (json.RawMessa
 // registerEventHooks gives each hook an id and announces it.
 func (s *session) registerEventHooks(all map[string][]hookMatcher) map[string][]hookMatcher {
 	for i, h := range s.engine.opts.EventHooks {
-		if all == nil {
-			all = map[string][]hookMatcher{}
-		}
 		id := fmt.Sprintf("event-%s-%d", h.Event, i)
 		limit := h.Timeout
 		if limit <= 0 {

@@ -178,7 +178,7 @@ func (f *fakeCLI) handshake(server string) {
 func (f *fakeCLI) turn(uuid string) {
 	if f.mode == "closes-stdin" {
 		os.Stdin.Close()
-		fmt.Println(`{"type":"system","subtype":"closed"}`)
+		fmt.Println(`{"type":"system","subtype":"init"}`)
 		select {}
 	}
 	if f.mode == "dies-in-turn" {

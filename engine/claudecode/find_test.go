@@ -25,36 +25,27 @@ func program(t *testing.T, path string, mode os.FileMode) {
 // The option wins, then the PATH, then what an installer left at each of its places, nearest first;
 // what is no program is passed over, and named with the reason if there is none at all.
 func TestOrderOfTheSearch(t *testing.T) {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		skip.For(t, skip.Platform, "the names of the npm packages are those of Linux on x64")
+	if runtime.GOOS == "windows" {
+		skip.For(t, skip.Platform, "the names of programs are others on Windows")
 	}
 	root := t.TempDir()
-	work := filepath.Join(root, "work", "sub")
 	given := filepath.Join(root, "given", "claude")
 	program(t, given, 0o755)
 	order := []string{
 		"bin/claude",
 		"home/.local/bin/claude", "home/.claude/local/claude", "home/.npm-global/bin/claude", "home/node_modules/.bin/claude", "home/.yarn/bin/claude", "home/.bun/bin/claude",
-		"work/sub/node_modules/.bin/claude", "work/sub/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
-		"work/node_modules/.bin/claude", "work/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
 	}
 	for _, place := range order {
 		program(t, filepath.Join(root, place), 0o755)
 	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(work)
 	env := []string{"PATH=" + filepath.Join(root, "none") + ":" + filepath.Join(root, "bin"), "HOME=" + filepath.Join(root, "home")}
-	if got, err := find(given, env); err != nil || got != given {
+	if got, err := find(given, root, env); err != nil || got != given {
 		t.Errorf("with Options.Path: %s, %v", got, err)
 	}
+	dir := filepath.Join(root, "elsewhere")
 	for i, place := range order {
 		path := filepath.Join(root, place)
-		got, err := find("", env)
-		if err == nil && !strings.HasPrefix(got, root) {
-			skip.For(t, skip.OwnCLI, "this machine has a CLI at %s, which no environment hides", got)
-		}
+		got, err := find("", dir, env)
 		if err != nil || got != path {
 			t.Errorf("found %s, %v; want %s", got, err, path)
 		}
@@ -72,10 +63,10 @@ func TestOrderOfTheSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := find("", env)
+	got, err := find("", dir, env)
 	var nf *NotFoundError
 	if err == nil {
-		skip.For(t, skip.OwnCLI, "this machine has a CLI above its folder for temporary files")
+		skip.For(t, skip.OwnCLI, "this machine has a CLI at %s, which no environment hides", got)
 	}
 	if !errors.As(err, &nf) {
 		t.Fatalf("got %v", err)
@@ -96,13 +87,74 @@ func TestOrderOfTheSearch(t *testing.T) {
 	}
 }
 
+// A program called claude that a checkout brings along is never found by itself: not in the folders of
+// npm packages of the run's directory, this process's, and those above, nor by a PATH that is relative or
+// leads into the checkout. It is named, so that whoever wants it can name it.
+//
+// fault A8
+func TestNothingOfACheckoutIsRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		skip.For(t, skip.Platform, "the names of programs are others on Windows")
+	}
+	outer := t.TempDir()
+	repo := filepath.Join(outer, "repo")
+	sub := filepath.Join(repo, "sub")
+	bins := []string{
+		filepath.Join(outer, "node_modules", ".bin"), filepath.Join(repo, "node_modules", ".bin"), filepath.Join(sub, "node_modules", ".bin"),
+		filepath.Join(repo, "bin"), sub,
+	}
+	for _, dir := range append(bins, filepath.Join(repo, "node_modules", "@anthropic-ai", "claude-code-linux-x64")) {
+		program(t, filepath.Join(dir, "claude"), 0o755)
+	}
+	if err := os.Mkdir(filepath.Join(repo, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(outer, "link")
+	if err := os.Symlink(filepath.Join(repo, "bin"), link); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, other := t.TempDir(), t.TempDir()
+	good := filepath.Join(elsewhere, "claude")
+	program(t, good, 0o755)
+	tests := []struct{ name, path, home string }{
+		{"no PATH at all", "", elsewhere},
+		{"relative", strings.Join([]string{".", "", "bin", "node_modules/.bin", "../bin"}, ":"), elsewhere},
+		{"what npm puts there", strings.Join(bins[:3], ":"), elsewhere},
+		{"into the checkout", strings.Join(bins[3:], ":"), elsewhere},
+		{"by a link", link, elsewhere},
+		{"home is the directory", "", "."},
+		{"home is above, and npm", strings.Join(bins[1:3], ":"), filepath.Join(outer, "home")},
+	}
+	for _, tt := range tests {
+		for _, at := range []struct{ cwd, dir string }{{sub, ""}, {sub, sub}, {other, sub}, {sub, other}} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Chdir(at.cwd)
+				got, err := find("", at.dir, []string{"PATH=" + tt.path, "HOME=" + tt.home})
+				if err == nil && strings.HasPrefix(got, outer) {
+					t.Errorf("in %s for %q: runs %s", at.cwd, at.dir, got)
+				}
+				if got, err := find("", at.dir, []string{"PATH=" + tt.path + ":" + elsewhere, "HOME=" + tt.home}); err != nil || got != good {
+					t.Errorf("in %s for %q, with a good one last: %s, %v", at.cwd, at.dir, got, err)
+				}
+				var nf *NotFoundError
+				if errors.As(err, &nf) && tt.name == "into the checkout" && !strings.Contains(err.Error(), "not "+bins[3]+"/claude, which is in the checkout") {
+					t.Errorf("it is not named: %v", err)
+				}
+			})
+		}
+	}
+	if got, err := find(filepath.Join(bins[1], "claude"), sub, nil); err != nil || got != filepath.Join(bins[1], "claude") {
+		t.Errorf("what the program names: %s, %v", got, err)
+	}
+}
+
 // An option that names no program is an error, whatever else there is: nothing is put in its place.
 func TestGivenPathIsNotReplaced(t *testing.T) {
 	root := t.TempDir()
 	program(t, filepath.Join(root, "bin", "claude"), 0o755)
 	program(t, filepath.Join(root, "plain"), 0o600)
 	for _, given := range []string{filepath.Join(root, "missing"), filepath.Join(root, "plain"), root} {
-		_, err := find(given, []string{"PATH=" + filepath.Join(root, "bin"), "HOME=" + root})
+		_, err := find(given, "", []string{"PATH=" + filepath.Join(root, "bin"), "HOME=" + root})
 		var nf *NotFoundError
 		if !errors.As(err, &nf) || nf.Path != given || nf.Err == nil || !strings.Contains(err.Error(), "Options.Path") {
 			t.Errorf("%s: got %v", given, err)

@@ -17,7 +17,8 @@ func (s *session) follow(kind string, m agent.Message) bool {
 	case *agent.SystemInit:
 		s.servers.truth(m.MCPServers)
 		m.MCPServerErrors = append(append(m.MCPServerErrors, s.opts.ConfigProblems...), s.servers.faults()...)
-		s.idle = false
+		s.idle, s.expected = false, ""
+		s.turning = true
 		s.told = told{SessionID: m.SessionID, CWD: m.CWD, PermissionMode: m.PermissionMode}
 	case *agent.Assistant:
 		s.followAnswer(m)
@@ -122,7 +123,7 @@ func (s *session) followResult(m *agent.Result) {
 	for _, id := range m.UserMessageUUIDs {
 		delete(s.waiting, id)
 	}
-	m.UserMessageUUIDs = slices.DeleteFunc(m.UserMessageUUIDs, func(id string) bool { return s.ours[id] })
+	m.UserMessageUUIDs = slices.DeleteFunc(m.UserMessageUUIDs, s.ids.has)
 	if len(m.UserMessageUUIDs) == 0 {
 		m.UserMessageUUIDs = nil
 	}
@@ -132,6 +133,11 @@ func (s *session) followResult(m *agent.Result) {
 		m.Result = string(m.StructuredOutput)
 	}
 	s.judge(m)
+	s.turning, s.interruptNext = false, false
+	s.turnEnds()
+	if len(s.waiting) > 0 {
+		s.turnStarts()
+	}
 	s.stopped = ""
 	clear(s.asked)
 	s.silent = silence{awaited: true}
@@ -141,6 +147,9 @@ func (s *session) followResult(m *agent.Result) {
 // judge makes an error of a turn that the CLI calls a success though it has no answer: one that a
 // hook stopped, and one without the structured output that was asked for.
 func (s *session) judge(m *agent.Result) {
+	if s.judgeTime(m) {
+		return
+	}
 	if s.stopped != "" && m.TerminalReason == agent.ReasonAbortedTools {
 		m.TerminalReason, m.Errors = agent.ReasonHookStopped, []string{s.stopped} // the hook's denial interrupted the turn
 		return
@@ -172,7 +181,7 @@ func (s *session) followState(m *agent.System) bool {
 	switch m.Subtype {
 	case "session_state_changed":
 		if m.Decode(&state) == nil {
-			s.idle = state.State == "idle"
+			s.idle, s.expected = state.State == "idle", ""
 			return !state.HostOnly
 		}
 	case "status":

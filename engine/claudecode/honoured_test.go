@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -48,7 +47,7 @@ func TestEveryOptionIsHonouredOrRefused(t *testing.T) {
 		"TrustFile":       "this engine reads the files: enginetest Checkout",
 		"History":         "refused: TestHistoryIsRefused",
 		"HistoryUsage":    "refused: TestHistoryIsRefused",
-		"TurnTimeout":     "refused: TestHistoryIsRefused",
+		"TurnTimeout":     "enginetest Inputs/TurnTimeout",
 		"MaxQueuedInputs": "enginetest Inputs/TooMany",
 		"Dir":             "the CLI's working directory", "Logger": "this engine's", "ConfigProblems": "TestConfigProblems of enginetest; in the init message",
 	}
@@ -82,7 +81,7 @@ func TestHistoryIsRefused(t *testing.T) {
 		}
 	}
 	for field, o := range map[string]*agent.Options{
-		"HistoryUsage": {HistoryUsage: agent.HistoryUsage{CostUSD: 1}}, "TurnTimeout": {TurnTimeout: time.Minute},
+		"HistoryUsage": {HistoryUsage: agent.HistoryUsage{CostUSD: 1}},
 	} {
 		var ue *agent.UnsupportedError
 		if _, err := agent.Open(t.Context(), New(nil), o); !errors.As(err, &ue) || len(ue.Fields) != 1 || ue.Fields[0] != field {

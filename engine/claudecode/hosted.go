@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -91,17 +92,20 @@ func isStdio(config mcphost.ServerConfig) bool {
 	return ok
 }
 
-// needsHost reports whether a configuration says what the CLI's form of it has no member for.
+// needsHost reports whether a configuration says what the CLI's form of it has no member for, or has a text
+// that the CLI would expand: references were expanded when files were read, and those of programs are meant as they are.
 func needsHost(config mcphost.ServerConfig) bool {
 	common := func(c mcphost.Common) bool {
 		return c.ConnectTimeout != 0 || c.IdleTimeout != 0 || len(c.ToolTimeouts) > 0 || c.Required || c.MaxMessageBytes != 0 || c.Roots != nil
 	}
 	remote := func(h mcphost.HTTP) bool {
-		return h.HTTPClient != nil || h.HeadersFunc != nil || h.Auth != nil || common(h.Common)
+		return hasReference(h.URL) || slices.ContainsFunc(slices.Collect(maps.Values(h.Headers)), hasReference) ||
+			h.HTTPClient != nil || h.HeadersFunc != nil || h.Auth != nil || common(h.Common)
 	}
 	switch c := config.(type) {
 	case mcphost.Stdio:
-		return c.CleanEnv || c.Dir != "" || common(c.Common)
+		return hasReference(c.Command) || slices.ContainsFunc(c.Args, hasReference) || slices.ContainsFunc(slices.Collect(maps.Values(c.Env)), hasReference) ||
+			c.CleanEnv || c.Dir != "" || common(c.Common)
 	case mcphost.HTTP:
 		return remote(c)
 	case mcphost.SSE:

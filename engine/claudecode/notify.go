@@ -107,8 +107,7 @@ func (s *session) inform(text string) {
 		Level   string `json:"level"`
 	}{text, "notice"})
 	if err == nil {
-		s.queue = append(s.queue, m)
-		s.wake()
+		s.deliver(m, len(text))
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // program says on every engine is in [agent.Options]; here is what only the CLI knows. Making
 // an engine costs nothing: sessions that differ in these options have engines of their own.
 type Options struct {
-	// Path is the CLI's executable. Empty means that it is looked for; see [NotFoundError].
+	// Path is the CLI's executable. Empty means that it is looked for on the PATH and where its installers
+	// put it, but not in the checkout of agent.Options.Dir; see [NotFoundError].
 	Path string
 	// Launcher is a command that starts the CLI in place of the system: {"docker", "run", "-i",
 	// "image"}, say, or {"node", "--max-old-space-size=4096"}. Path (which must then be set, and is

@@ -131,7 +131,7 @@ func TestMessagesAfterClose(t *testing.T) {
 func TestOwnAndExternalServersTogether(t *testing.T) {
 	e, o := fake("polite")
 	o.MCPServers = map[string]mcphost.ServerConfig{
-		"mine": mcphost.InProcess(echo(t)), "cmd": mcphost.Stdio{Command: "x"}, "web": mcphost.HTTP{URL: "https://h.example/mcp"},
+		"mine": mcphost.InProcess(echo(t)), "cmd": mcphost.Stdio{Command: "x", Env: map[string]string{"OWN": "1"}}, "web": mcphost.HTTP{URL: "https://h.example/mcp"},
 	}
 	msgs, err := ask(t, e, o)
 	if err != nil {
@@ -142,12 +142,49 @@ func TestOwnAndExternalServersTogether(t *testing.T) {
 		t.Fatalf("the last message is %T", msgs[len(msgs)-1])
 	}
 	line, _, _ := strings.Cut(r.Result, "\n")
-	for _, want := range []string{
-		`"sdkMcpServers":["mine"]`,
-		`"mcpServers":{"cmd":{"type":"stdio","command":"x","args":[]},"web":{"type":"http","url":"https://h.example/mcp"}}`,
+	var hello struct {
+		Servers map[string]cliServer `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(line), &hello); err != nil {
+		t.Fatal(err)
+	}
+	if cmd := hello.Servers["cmd"]; len(hello.Servers) != 2 || cmd.Command != "x" || cmd.Args == nil || cmd.Env["OWN"] != "1" {
+		t.Errorf("the CLI is told of %+v", hello.Servers)
+	}
+	if want := `"sdkMcpServers":["mine"]`; !canonicalContains(t, line, want) {
+		t.Errorf("no %s in %s", want, line)
+	}
+	if web := hello.Servers["web"]; web.Type != "http" || web.URL != "https://h.example/mcp" || web.Env != nil {
+		t.Errorf("the CLI is told of %+v", web)
+	}
+}
+
+// A server that the CLI starts gets this process's environment without the credentials of the model, unless
+// its entry names them, and nothing in a configuration is expanded by the CLI.
+func TestServersOfTheCLIHaveNoCredentials(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "s3cret")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+	t.Setenv("KEPT", "yes")
+	t.Setenv("REFERS", "a${ANTHROPIC_API_KEY}b")
+	s := &session{opts: &agent.Options{Env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ONLY_THE_RUN": "x"}}}
+	env := s.serverEnv(map[string]string{"ANTHROPIC_AUTH_TOKEN": "named", "OWN": "1"})
+	want := map[string]string{"KEPT": "yes", "REFERS": "${REFERS}", "ANTHROPIC_AUTH_TOKEN": "named", "OWN": "1"}
+	for name, value := range want {
+		if env[name] != value {
+			t.Errorf("%s is %q, want %q", name, env[name], value)
+		}
+	}
+	for name, value := range env {
+		if strings.Contains(value, "s3cret") || name == "ONLY_THE_RUN" {
+			t.Errorf("%s=%s", name, value)
+		}
+	}
+	for _, c := range []mcphost.ServerConfig{
+		mcphost.Stdio{Command: "${X}"}, mcphost.Stdio{Command: "x", Args: []string{"${X}"}}, mcphost.Stdio{Command: "x", Env: map[string]string{"K": "${X}"}},
+		mcphost.HTTP{URL: "https://h/${X}"}, mcphost.SSE{URL: "https://h", Headers: map[string]string{"K": "${X}"}},
 	} {
-		if !canonicalContains(t, line, want) {
-			t.Errorf("no %s in %s", want, line)
+		if !needsHost(c) {
+			t.Errorf("%+v would be expanded by the CLI", c)
 		}
 	}
 }

@@ -346,6 +346,9 @@ func beyondDefaults(o *agent.Options) []string {
 	if c.MaxToolConcurrency == agent.DefaultMaxToolConcurrency {
 		c.MaxToolConcurrency = 0
 	}
+	if c.MaxQueuedInputs == agent.DefaultMaxQueuedInputs {
+		c.MaxQueuedInputs = 0
+	}
 	var fields []string
 	v := reflect.ValueOf(c)
 	for _, f := range reflect.VisibleFields(v.Type()) {

@@ -37,9 +37,14 @@ type InterruptReceipt struct {
 // Interrupt is [agent.Client.Interrupt] with the CLI's receipt. With cancelQueued the inputs that
 // wait are cancelled as well.
 func (c *Control) Interrupt(ctx context.Context, cancelQueued bool) (*InterruptReceipt, error) {
-	return answered[InterruptReceipt](ctx, c, "interrupt", struct {
+	receipt := new(InterruptReceipt)
+	fields := struct {
 		Cancel bool `json:"cancel_queued,omitempty"`
-	}{cancelQueued})
+	}{cancelQueued}
+	if err := c.s.interrupt(ctx, fields, receipt); err != nil {
+		return nil, err
+	}
+	return receipt, nil
 }
 
 // CancelInput takes back an input that waits. It reports false if it was too late.

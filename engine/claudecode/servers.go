@@ -78,7 +78,7 @@ func (v *servers) external(configs map[string]mcphost.ServerConfig) (map[string]
 		case mcphost.InProcessServer:
 			continue
 		case mcphost.Stdio:
-			c = cliServer{Type: "stdio", Command: k.Command, Args: k.Args, Env: k.Env, Timeout: callLimit(k.CallTimeout), AlwaysLoad: k.AlwaysLoad}
+			c = cliServer{Type: "stdio", Command: k.Command, Args: k.Args, Env: v.s.serverEnv(k.Env), Timeout: callLimit(k.CallTimeout), AlwaysLoad: k.AlwaysLoad}
 			if c.Args == nil {
 				c.Args = []string{}
 			}

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/permission"
@@ -67,6 +65,7 @@ type session struct {
 	rawHooks map[string]rawHookFunc
 	welcome  Initialization // constant once the session has started
 	args     *arguments
+	ids      *inputIDs
 
 	answered  chan struct{} // closed by the first result
 	closing   chan struct{} // closed by the last input: stdin is let go of
@@ -74,26 +73,34 @@ type session struct {
 	readers   sync.WaitGroup // the goroutine that reads, which ends all others
 	closeOnce sync.Once
 
-	mu       sync.Mutex // guards the rest
-	queue    []agent.Message
-	read     chan struct{} // closed and replaced when the program takes a message
-	arrived  chan struct{} // holds a token when queue or over changed
-	over     error         // why nothing more will come; nil while it may
-	ended    bool          // no input will follow
-	waiting  map[string]bool
-	idle     bool
+	mu    sync.Mutex // guards the rest
+	queue []queued
+	// queueSize is what the queue holds, in bytes.
+	queueSize  int
+	introduced bool          // messages may be received
+	read       chan struct{} // closed and replaced when the program takes a message
+	arrived    chan struct{} // holds a token when queue or over changed
+	over       error         // why nothing more will come; nil while it may
+	ended      bool          // no input will follow
+	waiting    map[string]bool
+	idle       bool
+	// expected is the input that is why idle is false, as long as the CLI has said nothing of its own.
+	expected string
 	failed   bool // the last result was an error
 	results  int
 	closed   bool
 	unplaced int             // inputs whose end only a result can tell
-	ours     map[string]bool // UUIDs that the program did not give
 	asked    map[string]bool // the model's messages of this turn
 	silent   silence
 	told     told
-	stopped  string   // why a hook ended the turn
-	begun    bool     // the hooks on SessionStart were called
-	sent     bool     // there was an input
-	notices  []string // what hooks on Notification have for the model
+	stopped  string // why a hook ended the turn
+	begun    bool   // the hooks on SessionStart were called
+	sent     bool   // there was an input
+	turning  bool   // the CLI has begun a turn and given no result
+	// interruptNext is set when the CLI was told to interrupt a turn that it had not begun.
+	interruptNext bool
+	clock         *turnClock // nil without a turn, or a limit
+	notices       []string   // what hooks on Notification have for the model
 }
 
 // told is what the CLI last said of the session.
@@ -103,7 +110,7 @@ func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, answered: make(chan struct{}), closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
-		args: newArguments(), ours: map[string]bool{}, asked: map[string]bool{}, silent: silence{awaited: true},
+		args: newArguments(), ids: newInputIDs(), asked: map[string]bool{}, silent: silence{awaited: true},
 	}
 }
 
@@ -111,7 +118,7 @@ func newSession(e *Engine, o *agent.Options) *session {
 func (s *session) start(ctx context.Context, path string) error {
 	s.path = path
 	s.ch = newChannel(ctx)
-	s.ch.handle, s.ch.message = s.serve, s.hear
+	s.ch.handle, s.ch.message, s.ch.mayRead = s.serve, s.hear, s.mayRead
 	s.servers = newServers(s)
 	s.hooks, s.rawHooks = map[string]hookFunc{}, map[string]rawHookFunc{}
 	var err error
@@ -189,28 +196,6 @@ func (s *session) hello(ctx context.Context) (any, error) {
 	}, nil
 }
 
-// queueLimit is how many messages may wait for a receiver before the session pauses.
-const queueLimit = 1024
-
-// room waits until the program has caught up with the messages. The CLI has one stream for
-// messages and answers, so it cannot be paused by not reading it; it is by not answering what it asks.
-func (s *session) room(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		if len(s.queue) < queueLimit || s.closed {
-			s.mu.Unlock()
-			return nil
-		}
-		read := s.read
-		s.mu.Unlock()
-		select {
-		case <-read:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // serve answers the CLI's requests.
 func (s *session) serve(ctx context.Context, subtype string, request json.RawMessage) (any, error) {
 	if err := s.room(ctx); err != nil {
@@ -271,8 +256,10 @@ func (s *session) hear(kind string, line json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follow(kind, m) {
-		s.queue = append(s.queue, m)
-		s.wake()
+		s.deliver(m, len(line))
+	}
+	if s.idle && len(s.waiting) == 0 {
+		s.turnEnds()
 	}
 	s.maybeLetGo()
 }
@@ -330,7 +317,7 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		Verbatim bool    `json:"client_composed,omitempty"`
 	}{Type: "user", UUID: in.UUID, Verbatim: s.engine.opts.VerbatimPrompts}
 	if line.UUID == "" {
-		line.UUID = uuid.NewString()
+		line.UUID = s.ids.next()
 	}
 	line.Message.Role, line.Message.Content = "user", in.Content
 	s.mu.Lock()
@@ -346,19 +333,34 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		return fmt.Errorf("claude-code: %w: %d of them: wait for a result, or raise Options.MaxQueuedInputs", agent.ErrTooManyInputs, len(s.waiting))
 	}
 	s.waiting[line.UUID] = true
-	if in.UUID == "" {
-		s.ours[line.UUID] = true
-	}
 	s.unplaced++
-	s.idle, s.sent = false, true
+	if s.idle {
+		s.idle, s.expected = false, line.UUID
+	}
+	s.turnStarts()
+	s.sent = true
 	s.mu.Unlock()
 	if err := s.ch.post(ctx, &line); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.waiting, line.UUID)
+		s.forget(line.UUID)
 		return err
 	}
 	return nil
+}
+
+// forget takes an input back that was not sent. The caller holds s.mu.
+func (s *session) forget(id string) {
+	delete(s.waiting, id)
+	s.unplaced--
+	if s.expected == id {
+		s.idle, s.expected = true, ""
+	}
+	if len(s.waiting) == 0 {
+		s.interruptNext = false
+		s.turnEnds()
+	}
+	s.maybeLetGo()
 }
 
 func (s *session) Receive(ctx context.Context) (agent.Message, error) {
@@ -368,12 +370,8 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 		case s.closed:
 			s.mu.Unlock()
 			return nil, agent.ErrClosed
-		case len(s.queue) > 0:
-			m := s.queue[0]
-			s.queue[0] = nil
-			s.queue = s.queue[1:]
-			close(s.read)
-			s.read = make(chan struct{})
+		case len(s.queue) > 0 && (s.introduced || s.over != nil):
+			m := s.take()
 			s.mu.Unlock()
 			return m, nil
 		case s.over != nil:
@@ -412,10 +410,6 @@ func (s *session) control(ctx context.Context, subtype string, fields, result an
 	return s.ch.request(ctx, subtype, fields, result)
 }
 
-func (s *session) Interrupt(ctx context.Context) error {
-	return s.control(ctx, "interrupt", nil, nil)
-}
-
 func (s *session) SetModel(ctx context.Context, model string) error {
 	fields := map[string]*string{"model": nil}
 	if model != "" {
@@ -448,6 +442,7 @@ func (s *session) Close() error {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
 		s.closed = true
+		s.turnEnds()
 		s.wake()
 		s.mu.Unlock()
 		if s.ch == nil {

@@ -84,9 +84,13 @@ func TestSecretsAreNotInTheArguments(t *testing.T) {
 			"cmd": mcphost.Stdio{Command: "x", Env: map[string]string{"KEY": "k3y"}},
 		},
 	}
-	for range 300 {
+	for range 30_000 {
 		o.AllowedTools = append(o.AllowedTools, "mcp__web__a_tool")
+		o.DisallowedTools = append(o.DisallowedTools, "mcp__web__b_tool")
+		o.AskTools = append(o.AskTools, "mcp__web__c_tool")
+		o.AdditionalDirectories = append(o.AdditionalDirectories, "/a/folder")
 	}
+	o.OutputSchema = json.RawMessage(`{"type":"object","description":"` + strings.Repeat("x", 200_000) + `"}`)
 	line := strings.Join(args(&Options{}, o, false), " ")
 	if len(line) > 8000 {
 		t.Errorf("%d characters of arguments", len(line))
@@ -107,9 +111,9 @@ func TestSourcesOfConfiguration(t *testing.T) {
 		source string
 		strict bool
 	}{
-		{"default", agent.Options{}, "--setting-sources=project", false},
+		{"default", agent.Options{}, "--setting-sources=", false},
 		{"none", agent.Options{SettingSources: []agent.SettingSource{}}, "--setting-sources=", true},
-		{"settings without servers", agent.Options{StrictMCPConfig: true}, "--setting-sources=project", true},
+		{"settings without servers", agent.Options{StrictMCPConfig: true}, "--setting-sources=", true},
 		{"all", agent.Options{SettingSources: []agent.SettingSource{agent.SourceUser, agent.SourceProject, agent.SourceLocal}}, "--setting-sources=user,project,local", false},
 	} {
 		line := args(&Options{}, &tt.o, false)
@@ -128,13 +132,13 @@ func TestArgs(t *testing.T) {
 	}{
 		{"model", Options{}, agent.Options{Model: "m", FallbackModel: "f", Effort: "low"}, []string{"--model=m", "--fallback-model=f", "--effort=low"}},
 		{"limits", Options{}, agent.Options{MaxTurns: 3, MaxBudgetUSD: 0.25}, []string{"--max-turns=3", "--max-budget-usd=0.25"}},
-		{"rules", Options{}, agent.Options{AllowedTools: []string{"a", "b"}, DisallowedTools: []string{"c"}, AskTools: []string{"d"}}, []string{"--allowedTools=a,b", "--disallowedTools=c", "--initialize-fields=settings"}},
+		{"rules", Options{}, agent.Options{AllowedTools: []string{"a", "b"}, DisallowedTools: []string{"c"}, AskTools: []string{"d"}}, []string{"--allowedTools=a,b", "--initialize-fields=settings,disallowedTools"}},
 		{"bypass", Options{}, agent.Options{PermissionMode: permission.ModeBypassPermissions}, []string{"--permission-mode=bypassPermissions", "--allow-dangerously-skip-permissions"}},
 		{"callback", Options{}, agent.Options{CanUseTool: func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) { return nil, nil }}, []string{"--permission-prompt-tool=stdio"}},
 		{"prompt tool", Options{}, agent.Options{PermissionPromptTool: "mcp__a__b"}, []string{"--permission-prompt-tool=mcp__a__b"}},
 		{"thinking budget", Options{}, agent.Options{Thinking: &agent.Thinking{Type: "enabled", BudgetTokens: 2048}}, []string{"--max-thinking-tokens=2048"}},
 		{"thinking", Options{}, agent.Options{Thinking: &agent.Thinking{Type: "adaptive", Display: "omitted"}}, []string{"--thinking=adaptive", "--thinking-display=omitted"}},
-		{"output", Options{}, agent.Options{OutputSchema: json.RawMessage(`{"type":"object"}`), IncludePartialMessages: true}, []string{`--json-schema={"type":"object"}`, "--include-partial-messages"}},
+		{"output", Options{}, agent.Options{OutputSchema: json.RawMessage(`{"type":"object"}`), IncludePartialMessages: true}, []string{"--include-partial-messages"}},
 		{"own tools", Options{BuiltinTools: []string{"Read", "Bash"}, ExtraArgs: []string{"--debug"}}, agent.Options{SettingSources: []agent.SettingSource{"user", "project"}}, []string{"--tools=Read,Bash", "--setting-sources=user,project", "--debug"}},
 	}
 	for _, tt := range tests {
@@ -237,7 +241,7 @@ func TestPendingRequestsEndWithTheCLI(t *testing.T) {
 func TestNotFoundSaysWhereItLooked(t *testing.T) {
 	empty := t.TempDir()
 	t.Chdir(empty)
-	_, err := find("", []string{"PATH=" + empty, "HOME=" + empty})
+	_, err := find("", "", []string{"PATH=" + empty, "HOME=" + empty})
 	var nf *NotFoundError
 	if err == nil {
 		skip.For(t, skip.OwnCLI, "this machine has a CLI at one of the system's places, which no environment hides")
@@ -245,7 +249,7 @@ func TestNotFoundSaysWhereItLooked(t *testing.T) {
 	if !errors.As(err, &nf) || !strings.Contains(err.Error(), empty) || !strings.Contains(err.Error(), "Options.Path") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := find("./nothing-here", nil); !errors.As(err, &nf) || nf.Path == "" {
+	if _, err := find("./nothing-here", "", nil); !errors.As(err, &nf) || nf.Path == "" {
 		t.Errorf("a path that is wrong: %v", err)
 	}
 }

@@ -36,9 +36,12 @@ func (v *servers) withShared(own map[string]mcphost.ServerConfig) map[string]mcp
 }
 
 // truth replaces what the CLI says of a host's servers, which it takes for connected, by what
-// the host knows.
+// the host knows, and the source of servers that were read from files for it.
 func (v *servers) truth(rows []agent.MCPServer) {
 	for i := range rows {
+		if source := commonOf(v.s.opts.MCPServers[rows[i].Name]).Source; source != "" {
+			rows[i].Source = source
+		}
 		h := v.hostOf(rows[i].Name)
 		if h == nil || rows[i].Status != string(mcphost.StatusConnected) {
 			continue
@@ -51,6 +54,9 @@ func (v *servers) truth(rows []agent.MCPServer) {
 
 // sharedStatus is the host's status of a server that the CLI takes for connected.
 func (v *servers) sharedStatus(st mcphost.ServerStatus) mcphost.ServerStatus {
+	if c := commonOf(v.s.opts.MCPServers[st.Name]); c.Source != "" {
+		st.Scope, st.Source = c.Scope, c.Source
+	}
 	h := v.hostOf(st.Name)
 	if h == nil || st.Status != mcphost.StatusConnected {
 		return st

@@ -1,7 +1,10 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -10,6 +13,8 @@ import (
 var inputBehaviours = []behaviour{
 	{"Empty", emptyInputs},
 	{"TooMany", tooManyInputs},
+	{"InterruptAtOnce", interruptAtOnce},
+	{"TurnTimeout", turnTimeout},
 }
 
 // An input with nothing in it is refused in the same way everywhere, and costs nothing.
@@ -75,5 +80,47 @@ func tooManyInputs(e *env) {
 	e.send(c, "y")
 	if r := e.hear(c).result(e); r.IsError {
 		e.Errorf("the turn after them: %+v", r)
+	}
+}
+
+// An interrupt that comes right after an input ends its turn: it is not lost between the input and the
+// turn, and the session goes on.
+//
+// fault D1
+func interruptAtOnce(e *env) {
+	answer := modeltest.Func(func(*modeltest.Request) modeltest.Turn { return modeltest.Text("answered") })
+	c := e.open(e.script(answer), nil)
+	for i := range 20 {
+		e.send(c, "x")
+		if err := c.Interrupt(e.Context()); err != nil {
+			e.Fatal(err)
+		}
+		if r := e.hear(c).result(e); !errors.Is(r.Err(), agent.ErrInterrupted) {
+			e.Errorf("turn %d: got %+v", i, r)
+		}
+	}
+	e.send(c, "go on")
+	if r := e.hear(c).result(e); r.Result != "answered" {
+		e.Errorf("the turn after them: %+v", r)
+	}
+}
+
+// A turn that takes too long ends, says so, and the conversation goes on.
+//
+// fault G12
+func turnTimeout(e *env) {
+	silent := modeltest.Pause(func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	c := e.open(e.script(modeltest.Say(modeltest.Text("half"), silent), modeltest.Text("answered")), &agent.Options{TurnTimeout: 2 * time.Second})
+	e.send(c, "x")
+	r := e.hear(c).result(e)
+	if err := r.Err(); !errors.Is(err, agent.ErrTurnTimeout) || errors.Is(err, agent.ErrInterrupted) || r.TerminalReason != agent.ReasonTurnTimeout || !strings.Contains(err.Error(), "2s") {
+		e.Errorf("got %v, %+v", err, r)
+	}
+	e.send(c, "y")
+	if r := e.hear(c).result(e); r.Result != "answered" {
+		e.Errorf("the turn after it: %+v", r)
 	}
 }

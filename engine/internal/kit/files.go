@@ -28,7 +28,12 @@ type Files struct {
 	// Problems are what is wrong with the files, and what they say and may not say without trust.
 	Problems []mcpconfig.Problem
 
+	// Denied are servers that the Claude Code CLI finds by itself and must not use.
+	Denied []string
+
 	places map[string]mcpconfig.Entry // of Servers
+	cli    *Files                     // what the Claude Code CLI reads itself; nil for an engine that reads all itself
+	above  []string                   // servers of files above the repository, which the CLI would take
 }
 
 // ReadFiles reads the files of o.SettingSources and o.Settings, for an engine that reads them all itself. What is
@@ -41,39 +46,9 @@ func ReadFiles(o *agent.Options) (*Files, error) {
 	return read(o, sources, o.Settings)
 }
 
-// ReadForCLI reads the files that the Claude Code CLI is not to read itself, and returns the sources that it may read.
-// The CLI has no notion of trust, so it reads what the program named as a source and leaves no decision about; all else
-// is read here. o.Settings is left to the engine.
-//
-// What the files give is put into the options by [Files.Apply], with which the CLI is then started: the servers, rules,
-// mode, directories and variables. What the files that are trusted say beyond that is in [mcpconfig.Settings.Trusted].
-func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err error) {
-	cli = []agent.SettingSource{}
-	own := []agent.SettingSource{}
-	switch {
-	case o.SettingSources == nil:
-		own = append(own, agent.SourceProject)
-	case o.TrustFile == nil:
-		cli = slices.Clone(o.SettingSources)
-	default:
-		for _, s := range o.SettingSources {
-			if s == agent.SourceUser {
-				cli = append(cli, s)
-			} else {
-				own = append(own, s)
-			}
-		}
-	}
-	f, err = read(o, own, "")
-	return f, cli, err
-}
-
 func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Files, error) {
-	scopes := []mcpconfig.Scope{} // nil would mean all
-	for _, source := range sources {
-		scopes = append(scopes, mcpconfig.Scope(source))
-	}
 	f := &Files{}
+	scopes := scopesOf(sources)
 	f.Settings, f.Problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
 		Dir: o.Dir, SettingSources: scopes, Settings: settings, LookupEnv: lookup(o.Env), TrustFile: TrustFile(o),
 	})
@@ -86,11 +61,25 @@ func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Fi
 			return nil, &agent.OptionError{Field: "Settings", Problem: "cannot be used: " + p.String(), Remedy: "set the path of a settings file, or a JSON object"}
 		}
 	}
-	if o.StrictMCPConfig || len(scopes) == 0 {
-		return f, nil
-	}
 	env := maps.Clone(f.Settings.Env)
 	maps.Copy(env, o.Env)
+	f.readServers(o, scopes, env)
+	return f, nil
+}
+
+func scopesOf(sources []agent.SettingSource) []mcpconfig.Scope {
+	scopes := []mcpconfig.Scope{} // nil would mean all
+	for _, source := range sources {
+		scopes = append(scopes, mcpconfig.Scope(source))
+	}
+	return scopes
+}
+
+// readServers reads the servers of the files.
+func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[string]string) {
+	if o.StrictMCPConfig || len(scopes) == 0 {
+		return
+	}
 	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(env), TrustFile: TrustFile(o)})
 	var more []mcpconfig.Problem
 	f.Servers, more = cfg.ServerConfigs()
@@ -100,7 +89,6 @@ func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Fi
 	for name, r := range cfg.Refused {
 		f.places[name] = r.Entry
 	}
-	return f, nil
 }
 
 // TrustFile decides about the files of a checkout, as package mcpconfig takes it: what the program decides, else it
@@ -139,6 +127,7 @@ func (f *Files) Apply(o *agent.Options) {
 	o.Env = env
 	NoteVariables(o, found)
 	f.addServers(o)
+	f.addCLIServers(o)
 	o.AllowedTools = slices.Concat(o.AllowedTools, f.Settings.Allow)
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, f.Settings.Deny)
 	o.AskTools = slices.Concat(o.AskTools, f.Settings.Ask)
@@ -146,7 +135,11 @@ func (f *Files) Apply(o *agent.Options) {
 	if o.PermissionMode == "" {
 		o.PermissionMode = f.Settings.Mode
 	}
-	for _, p := range f.Problems {
+	problems := f.Problems
+	if f.cli != nil {
+		problems = slices.Concat(problems, f.cli.Problems)
+	}
+	for _, p := range problems {
 		kind := "invalid_config"
 		if p.Level == mcpconfig.LevelUntrusted {
 			kind = "untrusted_config"
@@ -158,6 +151,17 @@ func (f *Files) Apply(o *agent.Options) {
 // addServers adds the servers of the files to the program's. One whose tools would be named like those of a server of
 // the program's is left out and reported.
 func (f *Files) addServers(o *agent.Options) {
+	for _, name := range f.free(o) {
+		if o.MCPServers == nil {
+			o.MCPServers = map[string]mcphost.ServerConfig{}
+		}
+		o.MCPServers[name] = f.Servers[name]
+	}
+}
+
+// free returns the names of the servers of the files that no server of the program's has, sorted, and reports the others.
+func (f *Files) free(o *agent.Options) []string {
+	var names []string
 	own := programServers(o)
 	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 		place := f.places[name]
@@ -169,11 +173,9 @@ func (f *Files) addServers(o *agent.Options) {
 			})
 			continue
 		}
-		if o.MCPServers == nil {
-			o.MCPServers = map[string]mcphost.ServerConfig{}
-		}
-		o.MCPServers[name] = f.Servers[name]
+		names = append(names, name)
 	}
+	return names
 }
 
 // programServers are the names of the servers that the program gives, sorted.

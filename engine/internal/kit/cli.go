@@ -1,0 +1,203 @@
+package kit
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// ReadForCLI reads the files that the Claude Code CLI is not to read itself, and returns the sources that it may read.
+// The CLI has no notion of trust, so it reads what the program named as a source and leaves no decision about, unless
+// a file of the checkout is refused; all else is read here. o.Settings is left to the engine.
+//
+// What the files give is put into the options by [Files.Apply], with which the CLI is then started: the servers, rules,
+// mode, directories and variables. What the files that are trusted say beyond that is in [mcpconfig.Settings.Trusted].
+// That goes for the files that the CLI reads as well: it does not take all of a project's for trusted, and what it takes
+// twice is the same. Files.Denied are servers that the CLI finds by itself and must not use.
+func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err error) {
+	cli = []agent.SettingSource{}
+	own := []agent.SettingSource{}
+	switch {
+	case o.SettingSources == nil:
+		own = append(own, agent.SourceProject)
+	case o.TrustFile == nil:
+		cli = slices.Clone(o.SettingSources)
+	default:
+		for _, s := range o.SettingSources {
+			if s == agent.SourceUser {
+				cli = append(cli, s)
+			} else {
+				own = append(own, s)
+			}
+		}
+	}
+	theirs, above, refused := readTheirs(o, cli)
+	if refused {
+		cli = slices.DeleteFunc(cli, func(s agent.SettingSource) bool {
+			if s != agent.SourceUser {
+				own = append(own, s)
+			}
+			return s != agent.SourceUser
+		})
+		theirs, above, _ = readTheirs(o, cli)
+	}
+	if f, err = read(o, own, ""); err != nil {
+		return nil, nil, err
+	}
+	f.withoutLogins()
+	f.cli, f.above = theirs, above
+	f.Settings.Allow = slices.Concat(theirs.Settings.Allow, f.Settings.Allow)
+	f.Settings.Deny = slices.Concat(theirs.Settings.Deny, f.Settings.Deny)
+	f.Settings.Ask = slices.Concat(theirs.Settings.Ask, f.Settings.Ask)
+	f.Settings.Directories = slices.Concat(theirs.Settings.Directories, f.Settings.Directories)
+	f.Settings.Mode = cmp.Or(f.Settings.Mode, theirs.Settings.Mode)
+	env := maps.Clone(theirs.Settings.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, f.Settings.Env)
+	f.Settings.Env = env
+	if refused {
+		f.Problems = append(f.Problems, mcpconfig.Problem{
+			Level:   mcpconfig.LevelNote,
+			Message: "a file of the project is refused, so the Claude Code CLI is given none of them: what else it would read of the project, such as CLAUDE.md, skills and agents, has no effect",
+		})
+	}
+	return f, cli, nil
+}
+
+// readTheirs reads what the CLI will find in its sources: the servers, and the names of those above the repository. It
+// reports whether a file of the checkout is refused.
+func readTheirs(o *agent.Options, sources []agent.SettingSource) (f *Files, above []string, refused bool) {
+	f = &Files{Settings: &mcpconfig.Settings{}}
+	if len(sources) == 0 {
+		return f, nil, false
+	}
+	scopes := scopesOf(sources)
+	var problems []mcpconfig.Problem
+	f.Settings, problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(o.Env), TrustFile: TrustFile(o)})
+	env := maps.Clone(f.Settings.Env)
+	maps.Copy(env, o.Env)
+	f.readServers(o, scopes, env)
+	f.withoutLogins()
+	isProject := slices.ContainsFunc(sources, func(s agent.SettingSource) bool { return s != agent.SourceUser })
+	for _, p := range slices.Concat(problems, f.Problems) {
+		ofProject := filepath.Base(p.File) == mcpFile || filepath.Base(filepath.Dir(p.File)) == ".claude"
+		refused = refused || isProject && p.Level == mcpconfig.LevelFile && ofProject
+	}
+	if o.StrictMCPConfig || !slices.Contains(sources, agent.SourceProject) {
+		return f, nil, refused
+	}
+	above, ok := serversAbove(o.Dir)
+	return f, above, refused || !ok
+}
+
+// withoutLogins leaves the logins of servers to the CLI, but for those that an entry configures.
+func (f *Files) withoutLogins() {
+	for name, config := range f.Servers {
+		if f.places[name].OAuth != nil {
+			continue
+		}
+		switch c := config.(type) {
+		case mcphost.HTTP:
+			c.Auth = nil
+			f.Servers[name] = c
+		case mcphost.SSE:
+			c.Auth = nil
+			f.Servers[name] = c
+		}
+	}
+}
+
+// addCLIServers adds the servers that the CLI would find, and denies it those that are left out.
+func (f *Files) addCLIServers(o *agent.Options) {
+	if f.cli == nil {
+		return
+	}
+	free := f.cli.free(o)
+	for name := range f.cli.Servers {
+		if !slices.Contains(free, name) {
+			f.Denied = append(f.Denied, name)
+		}
+	}
+	for _, name := range free {
+		if o.MCPServers == nil {
+			o.MCPServers = map[string]mcphost.ServerConfig{}
+		}
+		o.MCPServers[name] = f.cli.Servers[name]
+	}
+	for server, policies := range f.cli.Policies {
+		if f.Policies == nil {
+			f.Policies = map[string]map[string]permission.ToolPolicy{}
+		}
+		f.Policies[server] = policies
+	}
+	for _, name := range f.above {
+		_, passed := o.MCPServers[name]
+		_, found := f.cli.Servers[name]
+		if !passed && !found {
+			f.Denied = append(f.Denied, name)
+		}
+	}
+	slices.Sort(f.Denied)
+	f.Denied = slices.Compact(f.Denied)
+}
+
+const (
+	mcpFile = ".mcp.json"
+	// maxMCPFile is the size up to which such a file is read, and maxFolders how many folders are looked at.
+	maxMCPFile = 1 << 20
+	maxFolders = 256
+)
+
+// serversAbove are the names of the servers in dir and all folders above it, where the CLI looks for them; those of the
+// repository are among them. It reports false if one of the files cannot be read.
+func serversAbove(dir string) (names []string, ok bool) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, false
+	}
+	for range maxFolders {
+		data, found, err := readBounded(filepath.Join(at, mcpFile))
+		var doc struct {
+			Servers map[string]json.RawMessage `json:"mcpServers"`
+		}
+		switch {
+		case err != nil:
+			return nil, false
+		case found && json.Unmarshal(data, &doc) == nil: // what is no JSON gives the CLI no servers
+			names = slices.AppendSeq(names, maps.Keys(doc.Servers))
+		}
+		if at == filepath.Dir(at) {
+			return names, true
+		}
+		at = filepath.Dir(at)
+	}
+	return nil, false
+}
+
+func readBounded(path string) (data []byte, found bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, false, nil //nolint:nilerr // most are not there
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err = io.ReadAll(io.LimitReader(file, maxMCPFile+1))
+	if err == nil && len(data) > maxMCPFile {
+		err = io.ErrShortBuffer
+	}
+	return data, true, err
+}
