@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/goschema"
 )
 
 // A Result is what a tool call came to. A failure of the tool is a Result with
@@ -128,9 +130,9 @@ func Embedded(r *mcp.ResourceContents) *Result { return Mixed(&mcp.EmbeddedResou
 // Structured returns a result with structured content, and its JSON as text for
 // clients that read only that. A call checks it against the tool's output
 // schema; what does not match becomes an error result. A v that cannot be
-// encoded makes an error result here.
+// encoded makes an error result here. Nil slices and maps are written as empty ones.
 func Structured(v any) *Result {
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(goschema.Filled(v))
 	if err != nil {
 		return Errorf("encoding the structured result: %v", err)
 	}

@@ -34,7 +34,19 @@ import (
 //     becomes the output schema. What is no JSON object, such as a slice or a
 //     number, becomes the member "result" of one, as clients of older
 //     protocols accept only objects; not so if the tool has an output schema
-//     of its own. A nil pointer is the zero value of what it points to.
+//     of its own. A nil pointer is the zero value of what it points to. Nil
+//     slices and maps are empty ones, also inside: [] and {}, never null.
+//
+// A type says itself what its schema is by a method JSONSchema that returns a
+// [json.RawMessage], in dialect 2020-12, or by a method JSONSchemaEnum that
+// returns the values of the type as []any:
+//
+//	func (Color) JSONSchemaEnum() []any { return []any{Red, Green, Blue} }
+//
+// Without one, a type that is encoded by MarshalText, or decoded by UnmarshalText,
+// is a string, and one with MarshalJSON or UnmarshalJSON may be anything. A tag
+// that has an unknown keyword, a keyword for another type or a value of the wrong
+// kind is an error that names the field and the keyword.
 //
 // A type that cannot be expressed, such as a channel, is an error that names
 // the type and the field. An error leaves the tool out, as with [Server.AddTool].
@@ -167,7 +179,7 @@ func dynamicResult(out any) (*Result, error) {
 	case nil:
 		return nil, nil
 	}
-	data, err := json.Marshal(out)
+	data, err := json.Marshal(goschema.Filled(out))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -176,15 +188,14 @@ func dynamicResult(out any) (*Result, error) {
 
 // structuredResult makes a result with structured content.
 func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
-	if v := reflect.ValueOf(out); !wrap && v.IsValid() {
-		switch {
-		case v.Kind() == reflect.Pointer && v.IsNil():
-			out = reflect.New(typ.Elem()).Interface()
-		case v.Kind() == reflect.Map && v.IsNil():
-			out = struct{}{}
+	for v := reflect.ValueOf(out); v.IsValid() && v.Kind() == reflect.Pointer && typ.Kind() == reflect.Pointer; v = v.Elem() {
+		if v.IsNil() {
+			out = zeroOf(typ)
+			break
 		}
+		typ = typ.Elem()
 	}
-	data, err := json.Marshal(out)
+	data, err := json.Marshal(goschema.Filled(out))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -194,4 +205,12 @@ func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
 		r.StructuredContent = append(append(json.RawMessage(`{"result":`), data...), '}')
 	}
 	return r, nil
+}
+
+// zeroOf is the zero value of what a pointer type points to, through all its pointers.
+func zeroOf(t reflect.Type) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return reflect.Zero(t).Interface()
 }

@@ -20,8 +20,9 @@
 //
 //	SKU string `json:"sku" jsonschema:"stock keeping unit, eight characters"`
 //
-// or keywords, after one of which a comma belongs to the value unless a
-// keyword follows it:
+// or keywords. After one that takes prose (title, description, pattern, default,
+// example) a comma belongs to the value unless something like a keyword follows it;
+// a backslash before a comma makes it part of any value:
 //
 //	Unit string `json:"unit" jsonschema:"description=unit, as on the label,enum=kg,enum=lb,default=kg"`
 //
@@ -31,5 +32,13 @@
 // minProperties, maxProperties, deprecated, readOnly, writeOnly, required,
 // optional, nullable and x-mcp-header. On a slice those about single values
 // are for its items. The tag jsonschema_description holds a description beside
-// keywords. A tag - hides a field.
+// keywords. A tag - hides a field. A keyword that is unknown, given twice or for
+// another JSON type, and a value of the wrong kind, is an error.
+//
+// # Types that describe themselves
+//
+// A type with a method JSONSchema() json.RawMessage gives its schema itself, one with
+// JSONSchemaEnum() []any its values. Otherwise a type with MarshalText, or
+// UnmarshalText for input, is a string, and one with MarshalJSON or UnmarshalJSON
+// may be anything.
 package goschema

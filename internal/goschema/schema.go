@@ -3,6 +3,7 @@ package goschema
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -27,6 +28,12 @@ const (
 // written once and referred to.
 const maxInline = 2000
 
+// maxParts is the most schemas that one type may be made of.
+const maxParts = 20_000
+
+// errInline ends a walk that writes out too much.
+var errInline = errors.New("too large to be written out")
+
 // An Error says which type cannot be expressed, and where it was met.
 type Error struct {
 	Type  reflect.Type // the type that cannot be expressed
@@ -47,7 +54,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func For(t reflect.Type, use Use) (json.RawMessage, error) {
 	w := walker{use: use}
 	schema, err := w.root(t)
-	if err == nil && w.made > maxInline {
+	if errors.Is(err, errInline) {
 		w = walker{use: use, refer: true}
 		schema, err = w.root(t)
 	}
@@ -56,13 +63,15 @@ func For(t reflect.Type, use Use) (json.RawMessage, error) {
 
 // A walker derives one schema.
 type walker struct {
-	use   Use
-	refer bool // write named types once
-	made  int
-	path  []string
-	open  []reflect.Type // named types that are being derived
-	names map[reflect.Type]string
-	defs  jsonschema.Definitions
+	use    Use
+	refer  bool // write named types once
+	made   int
+	path   []string
+	open   []reflect.Type // named types that are being derived
+	names  map[reflect.Type]string
+	taken  map[string]bool // the names in names
+	counts map[string]int  // how many names have been made of one
+	defs   jsonschema.Definitions
 }
 
 func (w *walker) root(t reflect.Type) (text json.RawMessage, err error) {
@@ -71,7 +80,7 @@ func (w *walker) root(t reflect.Type) (text json.RawMessage, err error) {
 			text, err = nil, w.fail(t, fmt.Errorf("it panicked while it was described: %v", r))
 		}
 	}()
-	w.names, w.defs = map[reflect.Type]string{}, jsonschema.Definitions{}
+	w.names, w.taken, w.counts, w.defs = map[reflect.Type]string{}, map[string]bool{}, map[string]int{}, jsonschema.Definitions{}
 	for t.Kind() == reflect.Pointer && t.Name() == "" {
 		t = t.Elem()
 	}
@@ -119,7 +128,12 @@ func (w *walker) fail(t reflect.Type, err error) error {
 
 // schema returns the schema of t, or a reference to it.
 func (w *walker) schema(t reflect.Type) (*jsonschema.Schema, error) {
-	w.made++
+	switch w.made++; {
+	case !w.refer && w.made > maxInline:
+		return nil, errInline
+	case w.made > maxParts:
+		return nil, w.fail(t, fmt.Errorf("the whole has more than %d parts", maxParts))
+	}
 	if s, err := w.special(t); s != nil || err != nil {
 		return s, err
 	}
@@ -170,18 +184,14 @@ func (w *walker) nameFor(t reflect.Type) string {
 		}
 		return '_'
 	}, t.Name()[strings.LastIndexAny(t.Name(), "/")+1:])
-	for i := 1; ; i++ {
-		name := clean
-		if i > 1 {
-			name = fmt.Sprintf("%s_%d", clean, i)
-		}
-		taken := false
-		for _, other := range w.names {
-			taken = taken || other == name
-		}
-		if _, ok := w.defs[name]; !ok && !taken {
+	for name := clean; ; {
+		_, defined := w.defs[name]
+		if !defined && !w.taken[name] {
+			w.taken[name] = true
 			return name
 		}
+		w.counts[clean]++
+		name = fmt.Sprintf("%s_%d", clean, w.counts[clean]+1)
 	}
 }
 
@@ -198,8 +208,15 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// describer is how a type says what its schema is.
-type describer interface{ JSONSchema() *jsonschema.Schema }
+// The ways in which a type says what its schema is.
+type (
+	// describer gives the schema as JSON.
+	describer interface{ JSONSchema() json.RawMessage }
+	// schemaDescriber gives it as the schema library has it.
+	schemaDescriber interface{ JSONSchema() *jsonschema.Schema }
+	// lister gives the values that there are of the type.
+	lister interface{ JSONSchemaEnum() []any }
+)
 
 // has reports whether t or a pointer to it has the methods of an interface.
 func has(t, iface reflect.Type) bool {
@@ -224,20 +241,31 @@ func (w *walker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	case bigIntType:
 		return &jsonschema.Schema{Type: "integer"}, nil
 	}
-	if d, ok := reflect.New(t).Interface().(describer); ok {
+	switch d := reflect.New(t).Interface().(type) {
+	case describer:
+		return w.selfMade(t, d.JSONSchema())
+	case schemaDescriber:
 		return w.described(d.JSONSchema()), nil
+	case lister:
+		return w.listed(t, d.JSONSchemaEnum())
 	}
+	return w.encoded(t), nil
+}
+
+// encoded returns the schema of a type that encodes itself, nil if t does not. Of
+// what it writes or reads as JSON nothing is known.
+func (w *walker) encoded(t reflect.Type) *jsonschema.Schema {
 	fromJSON, fromText := jsonUnmarshaler, textUnmarshaler
 	if w.use == Output {
 		fromJSON, fromText = jsonMarshaler, textMarshaler
 	}
 	switch {
 	case has(t, fromJSON):
-		return anything(), nil
+		return anything()
 	case has(t, fromText):
-		return &jsonschema.Schema{Type: "string"}, nil
+		return &jsonschema.Schema{Type: "string"}
 	}
-	return nil, nil
+	return nil
 }
 
 // described takes over a schema that a type made of itself.
@@ -367,7 +395,7 @@ func nullable(s *jsonschema.Schema) *jsonschema.Schema {
 			s.Enum = append(s.Enum, nil)
 		}
 		return s
-	case s.Ref != "" || len(s.AnyOf)+len(s.OneOf)+len(s.AllOf)+len(s.Enum) > 0:
+	case s.Ref != "" || len(s.AnyOf)+len(s.OneOf)+len(s.AllOf)+len(s.Enum) > 0 || len(s.Extras) > 0 && s.Extras["type"] == nil:
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
 	}
 	return s // null is allowed already

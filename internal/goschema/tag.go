@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
 
 // A tag is what the struct tags of a field say about its schema.
@@ -52,16 +54,39 @@ func parseTag(text, description string) (tag, error) {
 		}
 		return t, nil
 	}
-	for i := 0; i < len(parts); i++ {
-		name, value, ok := isKeyword(parts[i])
-		if !ok { // a comma inside the value before it
-			last := &t.keywords[len(t.keywords)-1]
-			last.value = strings.TrimSuffix(last.value, `\`) + "," + parts[i]
+	for _, part := range parts {
+		name, value, ok := isKeyword(part)
+		if ok {
+			t.keywords = append(t.keywords, keyword{name, value})
 			continue
 		}
-		t.keywords = append(t.keywords, keyword{name, value})
+		if err := t.keywords[len(t.keywords)-1].extend(name, part); err != nil {
+			return t, err
+		}
 	}
 	return t, t.take()
+}
+
+// prose are the keywords whose value may have commas, without a backslash before each.
+var prose = []string{"title", "description", "pattern", "default", "example"}
+
+// extend adds a part behind a comma to the value before it. Name is what stands
+// before = in it, if that looks like a keyword.
+func (k *keyword) extend(name, part string) error {
+	inside, escaped := strings.CutSuffix(k.value, `\`)
+	switch {
+	case escaped:
+	case name != "" && slices.Contains(flags, name):
+		return fmt.Errorf("the jsonschema tag says %s, want true or false", part)
+	case name != "":
+		return fmt.Errorf("the jsonschema tag has the unknown keyword %q; a comma that belongs to the value of %s is written as a backslash and a comma", name, k.name)
+	case slices.Contains(flags, k.name):
+		return fmt.Errorf("the jsonschema tag has the unknown keyword %q", part)
+	case !slices.Contains(prose, k.name) && !strings.HasPrefix(k.value, "[") && !strings.HasPrefix(k.value, "{"):
+		return fmt.Errorf("the jsonschema tag has the unknown keyword %q after %s; of several values each has its own %s=, and a comma that belongs to the value is written as a backslash and a comma", part, k.name, k.name)
+	}
+	k.value = inside + "," + part
+	return nil
 }
 
 // isKeyword splits a part of a tag. If it is not a keyword, name is what stands
@@ -74,6 +99,9 @@ func isKeyword(part string) (name, value string, ok bool) {
 	if hasValue && slices.Contains(valued, name) {
 		return name, value, true
 	}
+	if !hasValue && slices.Contains(valued, name) {
+		return name, value, true // its value is missing: take reports it
+	}
 	if !hasValue || name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}) {
@@ -85,7 +113,12 @@ func isKeyword(part string) (name, value string, ok bool) {
 // take moves the keywords that are about the field, not about its type.
 func (t *tag) take() error {
 	var rest []keyword
+	seen := map[string]bool{}
 	for _, k := range t.keywords {
+		if seen[k.name] && k.name != "enum" && k.name != "example" && k.name != "default" {
+			return fmt.Errorf("the jsonschema tag has the keyword %q twice", k.name)
+		}
+		seen[k.name] = true
 		on := k.value != "false"
 		switch k.name {
 		case "description":
@@ -137,6 +170,9 @@ func (t *tag) apply(s *jsonschema.Schema, typ reflect.Type, quoted bool) (*jsons
 		if quoted {
 			onType = reflect.TypeFor[string]()
 		}
+		if err := k.fits(on); err != nil {
+			return nil, err
+		}
 		if err := k.set(on, onType); err != nil {
 			return nil, err
 		}
@@ -150,6 +186,27 @@ func (t *tag) apply(s *jsonschema.Schema, typ reflect.Type, quoted bool) (*jsons
 	return s, setDefault(s, typ, defaults)
 }
 
+// onTypes says which JSON types a keyword is for; others are for all.
+var onTypes = map[string][]string{
+	"pattern": {"string"}, "minLength": {"string"}, "maxLength": {"string"},
+	"minimum": {"number", "integer"}, "maximum": {"number", "integer"},
+	"exclusiveMinimum": {"number", "integer"}, "exclusiveMaximum": {"number", "integer"}, "multipleOf": {"number", "integer"},
+	"minItems": {"array"}, "maxItems": {"array"}, "uniqueItems": {"array"},
+	"minProperties": {"object"}, "maxProperties": {"object"},
+}
+
+// fits reports a keyword that says nothing about values of the schema's type.
+func (k keyword) fits(s *jsonschema.Schema) error {
+	types, typ := onTypes[k.name], s.Type
+	if both, ok := s.Extras["type"].([]string); ok { // with null
+		typ = both[0]
+	}
+	if types == nil || typ == "" || slices.Contains(types, typ) {
+		return nil
+	}
+	return fmt.Errorf("the jsonschema tag has the keyword %q, which is for the type %s, and the field is of type %s", k.name, types[0], typ)
+}
+
 // set sets one keyword of a schema.
 func (k keyword) set(s *jsonschema.Schema, typ reflect.Type) (err error) {
 	on := k.value != "false"
@@ -159,6 +216,9 @@ func (k keyword) set(s *jsonschema.Schema, typ reflect.Type) (err error) {
 	case "format":
 		s.Format = k.value
 	case "pattern":
+		if err := schemaguard.CheckPattern(k.value); err != nil {
+			return fmt.Errorf("the jsonschema tag says pattern=%s: %w", k.value, err)
+		}
 		s.Pattern = k.value
 	case "readOnly":
 		s.ReadOnly = on
@@ -188,6 +248,9 @@ func (k keyword) set(s *jsonschema.Schema, typ reflect.Type) (err error) {
 		s.ExclusiveMaximum, err = k.number()
 	case "multipleOf":
 		s.MultipleOf, err = k.number()
+		if n, _ := s.MultipleOf.Float64(); err == nil && n <= 0 {
+			err = fmt.Errorf("the jsonschema tag says multipleOf=%s, want more than 0", k.value)
+		}
 	case "x-mcp-header":
 		if s.Extras == nil {
 			s.Extras = map[string]any{}

@@ -35,7 +35,7 @@ var rooms = []room{
 
 	{path: "internal/schemaguard"},
 	// Its tests hold what it makes against the validator.
-	{path: "internal/goschema", tests: []string{"internal/schemaguard"}},
+	{path: "internal/goschema", imports: []string{"internal/schemaguard"}},
 
 	// In-process servers know the MCP library and JSON Schema only.
 	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg"}},

@@ -52,6 +52,13 @@ func (ps *patterns) compile(source string) (jsonschema.Regexp, error) {
 	return p, nil
 }
 
+// CheckPattern reports what is no regular expression at all. One that only
+// ECMA-262 has is fine.
+func CheckPattern(source string) error {
+	_, err := new(patterns).compile(source)
+	return err
+}
+
 // onlyECMA reports whether the failing expression is one that ECMA-262 has and
 // RE2 cannot have: lookaround, back references, large repetitions.
 func onlyECMA(err error) bool {
