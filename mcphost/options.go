@@ -87,7 +87,8 @@ type Options struct {
 	// an empty slice means none, and then the capability is not declared.
 	Roots []string
 	// OnStderr is called with each line that a child process writes to stderr, as
-	// it is, secrets included, one at a time for each server. Lines are dropped while it falls behind.
+	// it is, secrets included, one at a time for each server. Lines are dropped while it falls behind;
+	// a line in parentheses says how many.
 	OnStderr func(server, line string)
 	// Elicit, Sample and the other callbacks here may panic: that request fails, or
 	// that one report is lost, and the log has the stack.

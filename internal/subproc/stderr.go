@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -64,7 +65,7 @@ func (t *tail) String() string {
 // read is passed to it before drain is done, unless it blocks.
 func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 	done := make(chan struct{})
-	lines := make(chan string, backlog)
+	lines := make(chan string, backlog+1) // one more, for the note at the end
 	if on != nil {
 		go func() {
 			defer close(done)
@@ -83,19 +84,34 @@ func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 	return done
 }
 
+// read passes lines on as long as the channel has room, and tells in a line of its own how many it has dropped. It is
+// the only one that sends, and never blocks.
 func (t *tail) read(r io.Reader, lines chan<- string) {
 	br := bufio.NewReaderSize(r, maxLine)
+	dropped := 0
 	for {
 		b, err := br.ReadSlice('\n')
 		t.add(b)
 		if len(b) > 0 {
-			select {
-			case lines <- strings.ToValidUTF8(strings.TrimRight(string(b), "\r\n"), "\uFFFD"):
-			default: // the callback is behind
+			if dropped > 0 && len(lines) < backlog-1 {
+				lines <- droppedNote(dropped)
+				dropped = 0
+			}
+			if dropped == 0 && len(lines) < backlog {
+				lines <- strings.ToValidUTF8(strings.TrimRight(string(b), "\r\n"), "\uFFFD")
+			} else {
+				dropped++
 			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
+			break
 		}
 	}
+	if dropped > 0 {
+		lines <- droppedNote(dropped)
+	}
+}
+
+func droppedNote(n int) string {
+	return fmt.Sprintf("(%d lines are left out here: they came faster than they were taken)", n)
 }

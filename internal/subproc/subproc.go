@@ -60,7 +60,8 @@ type Options struct {
 	// DefaultStderrLimit.
 	StderrLimit int
 	// OnStderr is called with each line of stderr, one at a time. While it
-	// falls behind, lines are dropped from it, not from the tail.
+	// falls behind, lines are dropped from it, not from the tail, and a line in
+	// parentheses says how many.
 	OnStderr func(line string)
 }
 

@@ -312,6 +312,19 @@ func TestStderrIsDrained(t *testing.T) {
 	if len(got) == 0 || !strings.HasPrefix(got[0], "log line 0 ") {
 		t.Errorf("callback got %d lines", len(got))
 	}
+	all := 0 // what the callback got, and what it was told was dropped
+	for _, l := range got {
+		n := 1
+		if strings.HasPrefix(l, "(") {
+			if _, err := fmt.Sscanf(l, "(%d lines are left out here", &n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all += n
+	}
+	if all != 5000 {
+		t.Errorf("the callback was told of %d lines, want 5000", all)
+	}
 }
 
 // A callback that never returns stops neither the child nor Close.
