@@ -1,6 +1,8 @@
 package mcphost
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
 const (
@@ -29,8 +33,11 @@ const (
 // A toolCache keeps the tool lists of remote servers between runs, so that a
 // run need not wait for them. It holds no credentials.
 //
-// An entry belongs to one name, transport, URL and set of headers. It is good
-// for a day; each connection replaces it, and so does each change of the list
+// An entry belongs to one name, transport, URL, set of headers and login: one
+// account never sees the list of another. Servers with computed headers or an
+// HTTP client of the caller's have none, because who asks is known there only
+// when the server is asked. A login is told by its refresh token or, without one,
+// its access token. An entry is good for a day; each connection replaces it, and so does each change of the list
 // that the server tells of. It is dropped when the server refuses the
 // connection for good (HTTP 401, 403, 404), and when it cannot be read. A tool
 // that the server has no more is found out when the first call connects: that
@@ -70,16 +77,29 @@ type cacheEntry struct {
 	Tools        []json.RawMessage       `json:"tools"`
 }
 
-// path is the file of a server. Of the headers' values it holds 32 bits of a
-// hash: enough to tell two accounts apart, not enough to find a value by.
-func (tc *toolCache) path(name string, cfg ServerConfig) string {
-	var url string
-	var headers map[string]string
-	switch c := cfg.(type) {
+// path is the file of a server, as the one who is logged in now sees it. It reports
+// false if there can be none. Of the secret values it holds 32 bits of a hash:
+// enough to tell two accounts apart, not enough to find a value by.
+func (tc *toolCache) path(ctx context.Context, name string, cfg ServerConfig) (string, bool) {
+	var c HTTP
+	switch cfg := cfg.(type) {
 	case HTTP:
-		url, headers = c.URL, c.Headers
+		c = cfg
 	case SSE:
-		url, headers = c.URL, c.Headers
+		c = HTTP(cfg)
+	}
+	if c.HeadersFunc != nil || c.HTTPClient != nil {
+		return "", false
+	}
+	url, headers, account := c.URL, c.Headers, ""
+	if c.Auth != nil {
+		switch login, err := c.Auth.Credentials(ctx); {
+		case errors.Is(err, mcpauth.ErrNotFound):
+		case err != nil:
+			return "", false
+		default:
+			account = cmp.Or(login.RefreshToken, login.AccessToken)
+		}
 	}
 	h := sha256.New()
 	for _, s := range []string{name, cfg.transport(), safeRawURL(url)} {
@@ -90,14 +110,17 @@ func (tc *toolCache) path(name string, cfg ServerConfig) string {
 		fmt.Fprintf(h, "%d:%s", len(k), k)
 		fmt.Fprintf(values, "%d:%s", len(headers[k]), headers[k])
 	}
-	fmt.Fprintf(values, "%s", url)
+	fmt.Fprintf(values, "%d:%s%d:%s", len(url), url, len(account), account)
 	fmt.Fprintf(h, "%08x", binary.BigEndian.Uint32(values.Sum(nil)))
-	return filepath.Join(tc.dir, hex.EncodeToString(h.Sum(nil))[:32]+".json")
+	return filepath.Join(tc.dir, hex.EncodeToString(h.Sum(nil))[:32]+".json"), true
 }
 
 // load returns what is kept of a server, if it is good.
-func (tc *toolCache) load(name string, cfg ServerConfig) (linkInfo, toolList, bool) {
-	path := tc.path(name, cfg)
+func (tc *toolCache) load(ctx context.Context, name string, cfg ServerConfig) (linkInfo, toolList, bool) {
+	path, ok := tc.path(ctx, name, cfg)
+	if !ok {
+		return linkInfo{}, toolList{}, false
+	}
 	e, err := tc.read(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +164,11 @@ func (tc *toolCache) read(path string) (*cacheEntry, error) {
 }
 
 // save keeps what a connection told.
-func (tc *toolCache) save(name string, cfg ServerConfig, info linkInfo, list toolList) error {
+func (tc *toolCache) save(ctx context.Context, name string, cfg ServerConfig, info linkInfo, list toolList) error {
+	path, ok := tc.path(ctx, name, cfg)
+	if !ok {
+		return nil
+	}
 	e := cacheEntry{
 		Format: cacheFormat, Saved: tc.now(), Server: info.server, Version: info.version,
 		Instructions: info.instructions, Capabilities: info.capabilities, Tools: []json.RawMessage{},
@@ -160,12 +187,14 @@ func (tc *toolCache) save(name string, cfg ServerConfig, info linkInfo, list too
 	if len(b) > cacheBytes {
 		return fmt.Errorf("%d bytes are too many for the cache", len(b))
 	}
-	return writeFile(tc.path(name, cfg), b)
+	return writeFile(path, b)
 }
 
 // drop forgets a server.
-func (tc *toolCache) drop(name string, cfg ServerConfig) {
-	_ = os.Remove(tc.path(name, cfg)) // it may not be there
+func (tc *toolCache) drop(ctx context.Context, name string, cfg ServerConfig) {
+	if path, ok := tc.path(ctx, name, cfg); ok {
+		_ = os.Remove(path) // it may not be there
+	}
 }
 
 // writeFile writes a file whole or not at all, for the user alone.

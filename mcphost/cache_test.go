@@ -1,10 +1,14 @@
 package mcphost
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
 // D14: without a directory in the options the variable decides whether there is a cache, that of the options first.
@@ -96,5 +100,74 @@ func TestCachedToolsAreThereAtOnce(t *testing.T) {
 	}
 	if n := raw.count("POST initialize") - before; n != 0 {
 		t.Errorf("%d handshakes", n)
+	}
+}
+
+// One account never sees the list of another, whether it is told by a header, a login or a computed header.
+// fault B17
+func TestCachedListsBelongToAnAccount(t *testing.T) {
+	raw := &rawHTTP{before: func(w http.ResponseWriter, r *http.Request, m rawMsg) bool {
+		if m.Method != "tools/list" {
+			return false
+		}
+		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer token-of-")
+		answer(w, m.ID, `{"tools":[{"name":"of_`+who+`"}]}`)
+		return true
+	}}
+	url := serve(t, raw).URL
+	store := mcpauth.NewMemoryStore()
+	login := func(who, refresh string) ServerConfig {
+		t.Helper()
+		auth, err := mcpauth.New(url, &mcpauth.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep := func(*mcpauth.Credentials) (*mcpauth.Credentials, error) {
+			if who == "" {
+				return nil, nil
+			}
+			return &mcpauth.Credentials{ServerURL: url, AccessToken: "token-of-" + who, RefreshToken: refresh}, nil
+		}
+		if err := store.Update(t.Context(), mcpauth.Key(url), keep); err != nil {
+			t.Fatal(err)
+		}
+		return HTTP{URL: url, Auth: auth}
+	}
+	header := func(who string) ServerConfig {
+		return HTTP{URL: url, Headers: map[string]string{"Authorization": "Bearer token-of-" + who}}
+	}
+	computed := func(who string) ServerConfig {
+		return HTTP{URL: url, HeadersKey: "the same", HeadersFunc: func(context.Context) (map[string]string, error) {
+			return map[string]string{"Authorization": "Bearer token-of-" + who}, nil
+		}}
+	}
+	dir := t.TempDir()
+	for i, tt := range []struct {
+		cfg    func() ServerConfig
+		tool   string
+		cached bool
+	}{
+		{func() ServerConfig { return header("ann") }, "mcp__r__of_ann", false},
+		{func() ServerConfig { return header("ann") }, "mcp__r__of_ann", true},
+		{func() ServerConfig { return header("bob") }, "mcp__r__of_bob", false},
+		{func() ServerConfig { return login("ann", "r1") }, "mcp__r__of_ann", false},
+		{func() ServerConfig { return login("ann", "r1") }, "mcp__r__of_ann", true},
+		{func() ServerConfig { return login("bob", "r2") }, "mcp__r__of_bob", false},
+		{func() ServerConfig { return login("ann", "") }, "mcp__r__of_ann", false},
+		{func() ServerConfig { return login("ann", "") }, "mcp__r__of_ann", true},
+		{func() ServerConfig { return login("bob", "") }, "mcp__r__of_bob", false},
+		{func() ServerConfig { return computed("ann") }, "mcp__r__of_ann", false},
+		{func() ServerConfig { return computed("ann") }, "mcp__r__of_ann", false},
+		{func() ServerConfig { return computed("bob") }, "mcp__r__of_bob", false},
+	} {
+		h := newHost(t, map[string]ServerConfig{"r": tt.cfg()}, func(o *Options) { o.CacheDir = dir })
+		ready(t, h)
+		s := status(t, h, "r")
+		if names := toolNames(s.Tools); s.Cached != tt.cached || len(names) != 1 || names[0] != tt.tool {
+			t.Errorf("%d: cached %v, %q, want %v, %s", i, s.Cached, names, tt.cached, tt.tool)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -141,15 +141,26 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		c.state.phase = phaseDisabled
 		c.rec.settled = true
 	}
-	if c.remote && h.cache != nil {
+	if c.remote {
 		c.cache = h.cache
-		if info, list, ok := c.cache.load(name, cfg); ok {
-			c.rec.info = info
-			c.setList(list)
-			c.rec.cached = true
-		}
 	}
 	return c
+}
+
+// remember takes what the cache knows of a server that is not started yet.
+func (c *conn) remember(ctx context.Context) {
+	if c.cache == nil {
+		return
+	}
+	info, list, ok := c.cache.load(ctx, c.name, c.cfg)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rec.info = info
+	c.setList(list)
+	c.rec.cached = true
 }
 
 // run starts the owning goroutine, unless the conn is closed. The values of

@@ -111,7 +111,9 @@ type Options struct {
 	// that MCP_DISCOVERY_CACHE=1 decides, with a directory in the user's cache
 	// directory. A server with a list there is connected by the first call to it;
 	// its tools are listed at once, and it is pending meanwhile. A list is good
-	// for a day, and replaced by each connection and each change.
+	// for a day, and replaced by each connection and each change. It belongs to the
+	// server's URL, headers and login; servers with a HeadersFunc or an HTTPClient
+	// have none.
 	CacheDir string
 
 	// Wait are the typed forms of the environment variables that rule the wait

@@ -416,7 +416,7 @@ func (o *owner) keep() {
 	}
 	info, list := o.rec.info, o.rec.list
 	o.wg.Go(func() {
-		if err := o.cache.save(o.name, o.cfg, info, list); err != nil {
+		if err := o.cache.save(o.ctx, o.name, o.cfg, info, list); err != nil {
 			o.log.Warn("saving the tool list for the next run", "error", err)
 		}
 	})
@@ -429,7 +429,7 @@ func (o *owner) forget(ce *ConnectError) {
 	}
 	switch ce.HTTPStatus {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		o.cache.drop(o.name, o.cfg)
+		o.cache.drop(o.ctx, o.name, o.cfg)
 	}
 }
 
