@@ -9,6 +9,7 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -135,6 +136,29 @@ func (s *ResultStore) Adopt(paths ...string) error {
 		s.mine[name] = true
 	}
 	return nil
+}
+
+// savedTo finds the path of a stored result in what [FitOutput] says in its place.
+var savedTo = []*regexp.Regexp{
+	regexp.MustCompile(`^Error: result \([\d,]+ characters across [\d,]+ lines\) exceeds maximum allowed tokens\. Output has been saved to ([^\n]+)\.\n`),
+	regexp.MustCompile(`^<persisted-output>\nOutput too large \([\d.]+KB\)\. Full output saved to: ([^\n]+)\n`),
+	regexp.MustCompile(`(?:^|\n)\[OUTPUT TRUNCATED - exceeded \d+ character limit\]\nThe whole text has been saved to ([^\n]+?)\. Read `),
+}
+
+// AdoptFrom adopts the file that a text names which [FitOutput] put in the place
+// of a result, as the conversation of an earlier run has it. It reports whether
+// there is such a file in the store's folder. A store with a folder of its own
+// has none of an earlier run.
+func (s *ResultStore) AdoptFrom(text string) bool {
+	if s.own {
+		return false
+	}
+	for _, re := range savedTo {
+		if m := re.FindStringSubmatch(text); m != nil {
+			return s.Adopt(m[1]) == nil
+		}
+	}
+	return false
 }
 
 // name is the name in the store's folder that a path leads to.

@@ -184,3 +184,38 @@ func TestStoresInOneFolder(t *testing.T) {
 		t.Errorf("of the run before: %q, %v", got, err)
 	}
 }
+
+// A store finds the files of an earlier run in what the model was told then, in each of its forms.
+// fault H11
+func TestAdoptFrom(t *testing.T) {
+	dir := t.TempDir()
+	image := ContentBlock{Type: "image", MIMEType: "image/png", Data: []byte{1}}
+	for name, blocks := range map[string][]ContentBlock{
+		"too heavy":    oneText(strings.Repeat("x ", 60_000)),
+		"too long":     oneText(strings.Repeat("x", 60_000)),
+		"with images":  {{Type: "text", Text: strings.Repeat("x", 600_000)}, image},
+		"JSON":         oneText("[" + strings.Repeat("1,", 60_000) + "1]"),
+		"small enough": oneText("Output has been saved to " + filepath.Join(dir, "x.txt")),
+	} {
+		before, after := NewResultStore(dir, 0), NewResultStore(dir, 0)
+		var path string
+		said, _ := joinBlocks(FitOutput(t.Context(), blocks, &OutputOptions{ReadTool: "Read", Store: func(text string) (string, error) {
+			p, err := before.StoreText("s", "t", text)
+			path = p
+			return p, err
+		}}))
+		if got := after.AdoptFrom(said); got != (path != "") {
+			t.Errorf("%s: adopted %v", name, got)
+		}
+		if path != "" {
+			if _, err := after.Read(path, StoredQuery{}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if NewResultStore("", 0).AdoptFrom(said) || NewResultStore(t.TempDir(), 0).AdoptFrom(said) {
+			t.Errorf("%s: a store with another folder adopts it", name)
+		}
+		before.Close()
+		after.Close()
+	}
+}

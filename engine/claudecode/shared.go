@@ -205,7 +205,7 @@ const toolUseIDKey = "claudecode/toolUseId"
 
 // CallTool calls the tool on the host's connection, under the host's limits.
 func (hs *hostSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error) {
-	o := &mcphost.CallOptions{Meta: maps.Clone(c.Meta)}
+	o := &mcphost.CallOptions{Meta: maps.Clone(c.Meta), Session: hs.s.opts.SessionID}
 	if id, ok := c.Meta[toolUseIDKey].(string); ok {
 		o.ToolUseID = id
 	}

@@ -132,7 +132,7 @@ func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResu
 		Input     json.RawMessage `json:"input"`
 		ToolUseID string          `json:"tool_use_id"`
 	}{c.use.Name, args, c.use.ID})
-	res, err := p.host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID})
+	res, err := p.host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	if err != nil {
 		return nil, err
 	}

@@ -212,7 +212,7 @@ func (t *turn) call(c *call) answer {
 		a := c.tool.run(t, c, args)
 		return t.postToolUse(c, args, time.Since(began), a)
 	}
-	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID})
+	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	var a answer
 	switch {
 	case t.ctx.Err() != nil:

@@ -142,6 +142,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	if len(o.History) > 0 {
 		s.history, s.given = loadHistory(o.History, append([]string{s.wantModel}, s.fallbacks...)...)
 		s.accepted, s.given.resumed = s.history.mark(), true
+		s.adoptResults(o.History)
 		o.History = nil // it is the session's now, in another form
 	}
 	if s.output, err = newStructured(ctx, o.OutputSchema, s.env); err != nil {
