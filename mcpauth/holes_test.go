@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -371,6 +372,106 @@ func TestOversizedCredentialsFile(t *testing.T) {
 		}
 		_, err := store.Load(t.Context(), mcpauth.Key(serverURL))
 		wantError(t, err, []string{"Couldn't read the stored credentials: " + files[0] + " " + want})
+	}
+}
+
+// A token that the server rejected is not taken for good because it cannot be renewed just now: the failure is told.
+func TestRejectedTokenThatCannotBeRenewed(t *testing.T) {
+	const token = "https://" + authHost + "/token"
+	n := newInternet()
+	n.answers[token] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	o := n.options()
+	o.Authorize = nil
+	loggedIn(t, o)
+	err := o.Store.Update(t.Context(), mcpauth.Key(serverURL), func(c *mcpauth.Credentials) (*mcpauth.Credentials, error) {
+		c.Expiry = time.Now().Add(time.Hour)
+		return c, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, serverURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.auth(t, o).Transport(n).RoundTrip(req) //nolint:bodyclose // there is none
+	var te *mcpauth.TokenError
+	if !errors.As(err, &te) || te.Status != http.StatusServiceUnavailable || errors.As(err, new(*mcpauth.NeedsAuthError)) {
+		t.Errorf("got %v, want the token endpoint's failure", err)
+	}
+	if sent := n.sentTo(serverURL); len(sent) != 1 {
+		t.Errorf("the rejected token was sent %d times", len(sent))
+	}
+}
+
+// A registration that is refused says with which status and words, in bounds.
+func TestRefusedRegistration(t *testing.T) {
+	const register = "https://" + authHost + "/register"
+	for _, tt := range []struct {
+		status     int
+		body, want string
+	}{
+		{400, `{"error":"invalid_redirect_uri","error_description":"not\nthis one"}`, "HTTP 400 Bad Request invalid_redirect_uri (not this one)"},
+		{400, `{"error_description":"no"}`, "HTTP 400 Bad Request (no)"},
+		{403, `<html>secret page</html>`, "HTTP 403 Forbidden"},
+		{201, `<html>secret page</html>`, "the answer is not JSON: invalid character '<' looking for beginning of value"},
+		{201, `{"client_secret":"pw"}`, "the answer has no client_id"},
+		{200, `{"client_id":5}`, "the answer has no client_id"},
+	} {
+		n := newInternet()
+		n.answers[register] = func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.body)
+		}
+		err := n.auth(t, n.options()).Login(t.Context())
+		want := "logging in to " + serverURL + ": registering a client at " + register + " (a client id that is registered by hand and configured avoids this): " + tt.want
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+// A client secret that ends is used until then, and the client registered anew after.
+func TestClientSecretThatEnds(t *testing.T) {
+	const register = "https://" + authHost + "/register"
+	for ends, registrations := range map[int64]int{0: 1, time.Now().Add(time.Hour).Unix(): 1, 1: 2} {
+		n := newInternet()
+		n.json(register, map[string]any{"client_id": "c", "client_secret": "pw", "client_secret_expires_at": ends})
+		a := n.auth(t, n.options())
+		if err := errors.Join(a.Login(t.Context()), a.Login(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if sent := n.sentTo(register); len(sent) != registrations {
+			t.Errorf("a secret that ends at %d: %d registrations, want %d", ends, len(sent), registrations)
+		}
+	}
+}
+
+// Scopes are sent with one blank between them, by a grant without a person as well.
+func TestGrantAsksForItsScopes(t *testing.T) {
+	const token = "https://" + authHost + "/token"
+	n := newInternet()
+	n.resource["scopes_supported"] = []string{"a", "b:c"}
+	o := n.options()
+	o.Authorize, o.RedirectURL = nil, ""
+	o.Grant = &mcpauth.ClientCredentialsGrant{ClientID: "svc", ClientSecret: "pw"}
+	if err := n.auth(t, o).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "grant_type=client_credentials&resource=" + url.QueryEscape(serverURL) + "&scope=a+b%3Ac"; n.body[token] != want {
+		t.Errorf("sent %s, want %s", n.body[token], want)
+	}
+}
+
+// The text of credentials names the server, the client and the issuer.
+func TestTextOfCredentials(t *testing.T) {
+	c := &mcpauth.Credentials{ServerURL: "https://a.example/mcp?k=1", ClientID: "c", Issuer: "https://i.example"}
+	const want = "credentials for https://a.example/mcp?… (client c, issuer https://i.example)"
+	if c.String() != want || c.GoString() != want || c.LogValue().String() != want {
+		t.Errorf("got %s, want %s", c, want)
+	}
+	if got := (*mcpauth.Credentials)(nil).String(); got != "no credentials" {
+		t.Errorf("got %q", got)
 	}
 }
 
