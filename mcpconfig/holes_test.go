@@ -2,6 +2,7 @@ package mcpconfig
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -80,5 +81,36 @@ func TestForeignKeysNameOurs(t *testing.T) {
 		if !known[key] {
 			t.Errorf("no case has the key %q", key)
 		}
+	}
+}
+
+// A document of exactly the most bytes that are read is read.
+func TestLargestDocument(t *testing.T) {
+	text := `{"mcpServers": {"s": {"command": "x"}}}`
+	for size, want := range map[int]string{maxBytes: "", maxBytes + 1: "it has more than the 67108864 bytes that are read"} {
+		cfg, problems := Parse([]byte(text+strings.Repeat(" ", size-len(text))), &ParseOptions{LookupEnv: env()})
+		switch {
+		case want == "" && (len(problems) != 0 || len(cfg.Servers) != 1):
+			t.Errorf("%d bytes: %d servers, problems %v", size, len(cfg.Servers), problems)
+		case want != "" && (len(problems) != 1 || !strings.Contains(problems[0].String(), want)):
+			t.Errorf("%d bytes: problems %v, want %q", size, problems, want)
+		}
+	}
+}
+
+func init() {
+	full := func(size int) func() {
+		return func() { fmt.Printf(`{"A": "%s"}`, strings.Repeat("x", size-len(`{"A": ""}`))) }
+	}
+	helpers["most"], helpers["over"] = full(helperBytes), full(helperBytes+1)
+}
+
+// A helper may print exactly its limit.
+func TestLongestOutputOfAHelper(t *testing.T) {
+	if h, err := headers(t.Context(), t, "most"); err != nil || len(h["A"]) != 1<<20-9 {
+		t.Errorf("%d bytes, %v", len(h["A"]), err)
+	}
+	if _, err := headers(t.Context(), t, "over"); err == nil || !strings.Contains(err.Error(), "printed more than 1048576 bytes") {
+		t.Errorf("got %v", err)
 	}
 }
