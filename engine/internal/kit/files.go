@@ -89,6 +89,7 @@ func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[
 	for name, r := range cfg.Refused {
 		f.places[name] = r.Entry
 	}
+	f.leaveNamesToHooks(o)
 }
 
 // TrustFile decides about the files of a checkout, as package mcpconfig takes it: what the program decides, else it
