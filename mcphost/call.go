@@ -145,7 +145,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		// run is made again once.
 		again := try == 0 || try < maxTries && !sent && errors.Is(err, ErrConnectionLost)
 		if again && t != nil && mayRepeat(err, sent, t) {
-			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", err.Error()))...)
+			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", c.dialer.mask.wrap(err).Error()))...)
 			if !neverSent(err) || sleep(ctx, repeatPause) {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/subproc"
@@ -120,13 +121,16 @@ func (d *dialer) open(ctx context.Context) (link, error) {
 	return nil, d.fault(ctx, PhaseConfig, fmt.Errorf("unknown kind of server %T", d.cfg), nil)
 }
 
+// openStdio starts the process and shakes hands. Some servers end, in any way, when the first message is not initialize:
+// one that ended on the probe is started again without it, and the handshake's success makes that remembered.
 func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
 	l, err := d.tryStdio(ctx, c, d.era.Load() != eraSessions)
-	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && diedOfProbe(err) {
-		// Some servers end when the first message is not initialize.
-		d.era.Store(eraSessions)
+	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && endedInHandshake(err) {
 		d.awaitClosed(ctx.Done())
-		l, err = d.tryStdio(ctx, c, false)
+		again, aerr := d.tryStdio(ctx, c, false)
+		if aerr == nil || ctx.Err() == nil {
+			l, err = again, aerr
+		} // else the first error says more than that there was no time for another start
 	}
 	if err != nil {
 		return nil, err
@@ -134,13 +138,10 @@ func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
 	return l, nil
 }
 
-func diedOfProbe(err error) bool {
+// endedInHandshake reports whether the process ended before it answered.
+func endedInHandshake(err error) bool {
 	var ce *ConnectError
-	if !errors.As(err, &ce) || !ce.Exited || ce.Phase != PhaseInitialize {
-		return false
-	}
-	said := strings.ToLower(ce.Stderr)
-	return ce.ExitCode == 0 || strings.Contains(said, "discover") || strings.Contains(said, "initializ")
+	return errors.As(err, &ce) && ce.Exited && ce.Phase == PhaseInitialize
 }
 
 func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink, error) {
@@ -152,7 +153,7 @@ func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink
 		}
 		return nil, d.fault(ctx, phase, err, nil)
 	}
-	l := d.newRemote(min(probeTime, d.limits.connect/3))
+	l := d.newRemote(ctx, min(probeTime, d.limits.connect/3))
 	l.proc = proc
 	l.car = newStdioCarrier(proc, l.wire, d.limits.message)
 	l.wire.car = l.car
@@ -173,7 +174,7 @@ func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
 	if err != nil {
 		return nil, d.fault(ctx, endpointPhase(err), err, nil)
 	}
-	l := d.newRemote(d.limits.connect / 2) // a login may go on inside of the probe
+	l := d.newRemote(ctx, d.limits.connect/2) // a login may go on inside of the probe
 	l.http = true
 	car := newHTTPCarrier(ctx, at, l.wire, d.limits.message)
 	l.car, l.wire.car = car, car
@@ -200,7 +201,7 @@ func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
 	if err != nil {
 		return nil, d.fault(ctx, endpointPhase(err), err, nil)
 	}
-	l := d.newRemote(0) // there is no probe
+	l := d.newRemote(ctx, 0) // there is no probe
 	car, err := openSSE(ctx, at, l.wire, d.limits.message)
 	if err != nil {
 		return nil, d.fault(ctx, PhaseStart, err, nil)
@@ -221,10 +222,10 @@ func endpointPhase(err error) string {
 	return PhaseConfig
 }
 
-func (d *dialer) newRemote(probing time.Duration) *remoteLink {
+func (d *dialer) newRemote(ctx context.Context, probing time.Duration) *remoteLink {
 	l := &remoteLink{name: d.name, log: d.log, answer: d.answerInput, progress: map[int64]func(Progress){}}
 	l.doubts.turn = make(chan struct{}, 1)
-	l.wire = newWire(d.log, d.mask, notifications{
+	l.wire = newWire(ctx, d.log, d.mask, notifications{
 		progress:        l.onProgress,
 		log:             d.handle.log,
 		toolsChanged:    d.handle.toolsChanged,
@@ -241,6 +242,9 @@ func (d *dialer) handshake(ctx context.Context, l *remoteLink, probe bool) error
 	err := l.connect(ctx, d.client(), probe)
 	if err != nil {
 		ce := d.fault(ctx, PhaseInitialize, err, l)
+		if errors.As(err, new(*HTTPError)) || errors.As(err, new(*jsonrpc.Error)) {
+			d.era.Store(eraUnknown) // perhaps it is another server by now, which wants another protocol
+		}
 		d.discard(l)
 		return ce
 	}

@@ -98,6 +98,7 @@ func (d *dialer) endpoint(ctx context.Context, c HTTP) (*endpoint, error) {
 	}
 	e.hasAuth = e.header.Get("Authorization") != "" || u.User != nil
 	e.client = client(c, d.shared)
+	e.client.Transport = decodedTransport{e.client.Transport} // below the login, which reads refusals
 	if c.Auth != nil && !e.hasAuth {
 		e.client.Transport = c.Auth.Transport(learning{e.client.Transport, mask})
 	}
@@ -143,7 +144,6 @@ func newSharedClient() *http.Client {
 		t = d.Clone()
 	}
 	t.MaxIdleConnsPerHost = 32
-	t.DisableCompression = true // a compressed stream of events may be held back
 	return &http.Client{Transport: t}
 }
 
@@ -159,6 +159,7 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 		if body == nil {
 			req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 		}
+		req.Header.Set("Accept-Encoding", "identity") // a compressed stream of events may be held back
 		maps.Copy(req.Header, e.header)
 		maps.Copy(req.Header, header)
 		resp, err := e.send(req)
@@ -252,11 +253,11 @@ func (e *endpoint) redirect(method string, from *url.URL, resp *http.Response) (
 		return nil, fmt.Errorf("%w: HTTP %d without a usable Location", errRedirect, resp.StatusCode)
 	}
 	if !sameOrigin(e.url, to) {
-		return nil, fmt.Errorf("%w: HTTP %d leads to another origin, %s; if that is the server, configure its URL", errRedirect, resp.StatusCode, safeURL(to))
+		return nil, fmt.Errorf("%w: HTTP %d leads to another origin, %s; if that is the server, configure its URL", errRedirect, resp.StatusCode, e.mask.head([]byte(safeURL(to)), noiseLine))
 	}
 	repeats := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
 	if method != http.MethodGet && !repeats {
-		return nil, fmt.Errorf("%w: HTTP %d to %s would lose the request's body; configure that URL", errRedirect, resp.StatusCode, safeURL(to))
+		return nil, fmt.Errorf("%w: HTTP %d to %s would lose the request's body; configure that URL", errRedirect, resp.StatusCode, e.mask.head([]byte(safeURL(to)), noiseLine))
 	}
 	to.User = from.User
 	return to, nil
@@ -289,7 +290,11 @@ func (e *endpoint) refusal(resp *http.Response) *HTTPError {
 func readHead(body io.ReadCloser) []byte {
 	t := time.AfterFunc(drainTime, func() { _ = body.Close() })
 	defer t.Stop()
-	head, _ := io.ReadAll(io.LimitReader(body, 16*bodyHead)) // what can be had
+	head, err := io.ReadAll(io.LimitReader(body, 16*bodyHead)) // what can be had
+	var ce *codingError
+	if errors.As(err, &ce) {
+		head = append(head, "("+ce.Error()+")"...)
+	}
 	discard(body)
 	return head
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -452,7 +453,7 @@ func (o *owner) resume(l *liveLink) {
 			errs = append(errs, l.subscribe(ctx, uri))
 		}
 		if err := errors.Join(errs...); err != nil {
-			o.log.Warn("restoring subscriptions", "error", err)
+			o.log.Warn("restoring subscriptions", "error", o.dialer.mask.wrap(err))
 		}
 	})
 }
@@ -486,13 +487,18 @@ func (o *owner) relisted(l listing) {
 		return
 	}
 	err := l.err
+	now := time.Now()
+	o.mu.Lock()
+	before, last := o.rec.list, o.rec.err
 	if err == nil {
 		err = l.list.problem
 	}
-	now := time.Now()
-	o.mu.Lock()
 	if err == nil || len(l.list.tools) > 0 {
 		o.setList(l.list)
+	}
+	if err == nil && last == nil && reflect.DeepEqual(before, o.rec.list) {
+		o.mu.Unlock()
+		return // it was the stream that changed, or nothing at all
 	}
 	o.rec.err = err
 	o.touch()

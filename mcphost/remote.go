@@ -2,12 +2,14 @@ package mcphost
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,9 @@ const (
 	// probeTime is how long a server may think about server/discover, if the
 	// limit for connecting is not shorter.
 	probeTime = 5 * time.Second
+	// maxCursor is how long a cursor may be, in bytes, and maxListBytes how long all pages of one list.
+	maxCursor    = 64 << 10
+	maxListBytes = 128 << 20
 )
 
 // listPauses are the pauses before a failed tools/list is tried again.
@@ -131,7 +136,7 @@ func (l *remoteLink) shutdown() error {
 	if l.inner != nil {
 		wg.Go(func() { _ = l.inner.Close() }) // what it has to say the carrier says better
 	}
-	return errors.Join(l.car.close(), awaitAll(&wg))
+	return errors.Join(l.car.close(), awaitAll(&wg), awaitAll(&l.wire.wg))
 }
 
 var errLinkClosed = errors.New("the connection was closed")
@@ -208,24 +213,31 @@ func (l *remoteLink) onProgress(p *mcp.ProgressNotificationParams) {
 // comes twice, or there are too many. each takes the raw result of a page and
 // returns the next cursor.
 func (l *remoteLink) pages(ctx context.Context, what string, get func(ctx context.Context, cursor string) error, each func(raw json.RawMessage) (string, error)) error {
-	seen := map[string]bool{}
-	cursor := ""
+	seen := map[[sha256.Size]byte]bool{}
+	cursor, size := "", 0
 	for range maxPages {
 		scope := new(callScope)
 		raw, err := l.raw(ctx, scope, func(ctx context.Context) error { return get(ctx, cursor) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
+		size += len(raw)
 		if cursor, err = each(raw); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if cursor == "" {
+		sum := sha256.Sum256([]byte(cursor))
+		switch {
+		case cursor == "":
 			return nil
-		}
-		if seen[cursor] {
+		case len(cursor) > maxCursor:
+			return fmt.Errorf("%s: the server gives a cursor of %d bytes, limit %d; the pages so far are used", what, len(cursor), maxCursor)
+		case size > maxListBytes:
+			return fmt.Errorf("%s: the pages are longer than %d bytes together; those so far are used", what, maxListBytes)
+		case seen[sum]:
 			return fmt.Errorf("%s: the server gives the same cursor twice; the pages so far are used", what)
 		}
-		seen[cursor] = true
+		cursor = strings.Clone(cursor) // not the whole page with it
+		seen[sum] = true
 	}
 	return fmt.Errorf("%s: more than %d pages; the pages so far are used", what, maxPages)
 }

@@ -40,7 +40,27 @@ func init() {
 
 // parrotHTTP repeats the Authorization header in every way of refusing a call.
 func parrotHTTP(t *testing.T) string {
-	raw := &rawHTTP{}
+	raw := &rawHTTP{before: func(w http.ResponseWriter, r *http.Request, m rawMsg) bool {
+		switch auth := r.Header.Get("Authorization"); {
+		case m.Method == "tools/list" && strings.HasSuffix(r.URL.Path, "/list"):
+			answerError(w, m.ID, -32000, "no list for "+auth)
+		case m.Method == "initialize" && strings.HasSuffix(r.URL.Path, "/type"):
+			w.Header().Set("Content-Type", "text/"+strings.TrimPrefix(auth, "Bearer "))
+			fmt.Fprint(w, "hello")
+		case m.Method == "initialize" && strings.HasSuffix(r.URL.Path, "/redirect"):
+			w.Header().Set("Location", "http://example.com/"+strings.TrimPrefix(auth, "Bearer "))
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/event"):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "event: %s\ndata: x\n\n", auth)
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/elsewhere"):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "event: endpoint\ndata: http://example.com/%s\n\n", strings.TrimPrefix(auth, "Bearer "))
+		default:
+			return false
+		}
+		return true
+	}}
 	raw.call = func(w http.ResponseWriter, r *http.Request, m rawMsg) {
 		auth := r.Header.Get("Authorization")
 		token := strings.TrimPrefix(auth, "Bearer ")
@@ -129,5 +149,40 @@ func TestServersThatRepeatSecrets(t *testing.T) {
 	check("the log", log.String())
 	if !strings.Contains(log.String(), "log of ***") {
 		t.Errorf("the log has nothing of the server's: %s", log.String())
+	}
+}
+
+// Nor does what a server says while it is connected: the error of a list, the type of an answer, an address or an event that
+// are named in an error.
+//
+// fault C6
+func TestServersThatRepeatSecretsWhenConnected(t *testing.T) {
+	const secret = "sesame-0123456789-sesame"
+	var log syncBuffer
+	url := parrotHTTP(t)
+	headers := map[string]string{"Authorization": "Bearer " + secret}
+	computed := func(context.Context) (map[string]string, error) { return headers, nil }
+	h := newHost(t, map[string]ServerConfig{
+		"list":      HTTP{URL: url + "/list", HeadersFunc: computed},
+		"type":      HTTP{URL: url + "/type", HeadersFunc: computed},
+		"redirect":  HTTP{URL: url + "/redirect", HeadersFunc: computed},
+		"event":     SSE{URL: url + "/event", HeadersFunc: computed},
+		"elsewhere": SSE{URL: url + "/elsewhere", Headers: headers},
+	}, func(o *Options) {
+		o.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	ready(t, h)
+	for name, want := range map[string]string{
+		"list": "no list for ***", "type": `"text/***"`, "redirect": "http://example.com/***", "event": `event "***"`, "elsewhere": "http://example.com/***",
+	} {
+		if s := status(t, h, name); !strings.Contains(s.Error, want) || strings.Contains(fmt.Sprintf("%+v", s), "sesame") {
+			t.Errorf("%s: %+v, want %q", name, s, want)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "sesame") {
+		t.Errorf("the log shows the secret: %s", log.String())
 	}
 }

@@ -63,12 +63,12 @@ func (c *sseCarrier) open() (io.ReadCloser, *eventReader, error) {
 		return nil, nil, c.at.refusal(resp)
 	}
 	if t := baseType(resp.Header); t != "text/event-stream" {
-		return nil, nil, fmt.Errorf("the response is %q, not a stream of events; perhaps the server speaks streamable HTTP (type http): %w", t, c.at.refusal(resp))
+		return nil, nil, fmt.Errorf("the response is %q, not a stream of events; perhaps the server speaks streamable HTTP (type http): %w", c.at.mask.head([]byte(t), noiseLine), c.at.refusal(resp))
 	}
 	events := newEventReader(resp.Body, c.limit)
 	e, err := events.next()
 	if err == nil && e.name != "endpoint" {
-		err = fmt.Errorf("the stream begins with event %q, not with endpoint", e.name)
+		err = fmt.Errorf("the stream begins with event %q, not with endpoint", c.at.mask.head([]byte(e.name), noiseLine))
 	}
 	if err == nil {
 		err = c.address(strings.TrimSpace(string(e.data)))
@@ -88,7 +88,7 @@ func (c *sseCarrier) address(raw string) error {
 		return errors.New("the server names no usable address for messages")
 	}
 	if !sameOrigin(c.at.url, to) {
-		return fmt.Errorf("%w: messages are to go to another origin, %s", errRedirect, safeURL(to))
+		return fmt.Errorf("%w: messages are to go to another origin, %s", errRedirect, c.at.mask.head([]byte(safeURL(to)), noiseLine))
 	}
 	to.User = c.at.url.User
 	e := *c.at

@@ -42,8 +42,9 @@ type ServerStatus struct {
 
 	ServerInfo      *mcp.Implementation
 	ProtocolVersion string
-	Instructions    string
-	Capabilities    *mcp.ServerCapabilities
+	// Instructions are the first 64 KiB at most.
+	Instructions string
+	Capabilities *mcp.ServerCapabilities
 
 	// Tools are what the server offers under their full names, sorted.
 	Tools     []Tool

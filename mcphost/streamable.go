@@ -169,7 +169,7 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	default:
 		defer release()
 		e := c.at.refusal(resp)
-		return fmt.Errorf("the response is %q, not JSON or a stream of events: %w", t, e)
+		return fmt.Errorf("the response is %q, not JSON or a stream of events: %w", c.at.mask.head([]byte(t), noiseLine), e)
 	}
 }
 

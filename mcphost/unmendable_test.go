@@ -246,7 +246,7 @@ func TestDeadProcessIsReadToTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWire(h.opts.Logger, newMasker(Stdio{}), notifications{}, 0)
+	w := newWire(t.Context(), h.opts.Logger, newMasker(Stdio{}), notifications{}, 0)
 	c := newStdioCarrier(proc, w, DefaultMaxMessageBytes)
 	w.car = c
 	defer c.close()

@@ -38,6 +38,8 @@ const (
 	noiseLine = 300
 	// maxInbound is how many requests of the server may be under way at once.
 	maxInbound = 64
+	// maxInboundBytes bounds what they hold together.
+	maxInboundBytes = 64 << 20
 )
 
 // A carrier moves messages for a wire. What arrives it hands to the wire's
@@ -122,16 +124,20 @@ type wire struct {
 	err  error // why done is closed
 	left error // why lost is closed
 
-	heard   atomic.Int64 // messages received
-	asks    atomic.Int64 // requests of this package's own
-	inbound atomic.Int64 // requests of the server under way
-	dropped atomic.Int64 // those for which there was no room
+	heard    atomic.Int64   // messages received
+	asks     atomic.Int64   // requests of this package's own
+	refusing atomic.Int64   // refusals of requests of the server on their way
+	dropped  atomic.Int64   // requests of the server for which there was no room
+	wg       sync.WaitGroup // of refusals
+	ctx      context.Context
 
 	mu        sync.Mutex // guards the rest
 	pending   map[int64]*pending
-	asked     map[string]bool // ids of the server's requests under way that it has not cancelled
-	handshake map[int64]bool  // ids of initialize and server/discover
-	lists     map[string]bool // the methods that list and were answered
+	asked     map[string]*inbound // the server's requests under way, by id
+	askedN    int                 // how many there are, with those whose reply is being sent
+	askedSize int                 // what they hold, in bytes
+	handshake map[int64]bool      // ids of initialize and server/discover
+	lists     map[string]bool     // the methods that list and were answered
 	probe     probe
 	noiseN    int
 	noiseHead []string
@@ -147,8 +153,9 @@ type notifications struct {
 	resourceUpdated func(uri string)
 }
 
-func newWire(log *slog.Logger, mask masker, handle notifications, probing time.Duration) *wire {
+func newWire(ctx context.Context, log *slog.Logger, mask masker, handle notifications, probing time.Duration) *wire {
 	return &wire{
+		ctx:       context.WithoutCancel(ctx), // of messages that nobody waits for; the carrier ends them
 		log:       log,
 		mask:      mask,
 		handle:    handle,
@@ -157,7 +164,7 @@ func newWire(log *slog.Logger, mask masker, handle notifications, probing time.D
 		done:      make(chan struct{}),
 		lost:      make(chan struct{}),
 		pending:   map[int64]*pending{},
-		asked:     map[string]bool{},
+		asked:     map[string]*inbound{},
 		lists:     map[string]bool{},
 		handshake: map[int64]bool{},
 	}
@@ -196,8 +203,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	out := &outgoing{data: data}
 	switch m := msg.(type) {
 	case *jsonrpc.Response:
-		w.inbound.Add(-1)
-		w.answered(m.ID)
+		defer w.replying(m.ID)() // not before it is sent: a server that does not read must not be able to ask for ever more
 		w.report("replying to the server", w.car.send(ctx, out))
 		return nil
 	case *jsonrpc.Request:
@@ -248,7 +254,7 @@ func (w *wire) request(ctx context.Context, out *outgoing) error {
 
 func (w *wire) report(what string, err error) {
 	if err != nil {
-		w.log.Debug("message not delivered", "what", what, "error", err)
+		w.log.Debug("message not delivered", "what", what, "error", w.mask.wrap(err))
 	}
 }
 
@@ -390,6 +396,8 @@ func (w *wire) message(m *rpcmsg.Message) bool {
 		w.reply(m)
 	case m.Notification():
 		w.notification(m)
+	case m.Fault != nil && isNull(m.ID): // its id cannot be used
+		w.log.Debug("message of the server cannot be used", "error", m.Fault.Message)
 	case m.Method != "" && m.ID != nil:
 		w.serverRequest(m)
 	case m.ID != nil && m.Method == "":
@@ -413,7 +421,7 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		}
 	}
 	if !ok {
-		w.log.Debug("reply to no request thrown away", "id", clip(string(m.ID), noiseLine))
+		w.log.Debug("reply to no request thrown away", "id", w.mask.head(m.ID, noiseLine))
 		return
 	}
 	p := w.take(id)
@@ -440,12 +448,64 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		p.scope.raw = result
 		result = placeholder(p.method)
 	}
+	if p.method == methodInitialize || p.method == methodDiscover {
+		result = w.trimHandshake(result)
+	}
 	if p.method == methodInitialize {
 		if s, ok := w.car.(interface{ initialized(json.RawMessage) }); ok {
 			s.initialized(result)
 		}
 	}
 	w.deliver(p, id, result, nil)
+}
+
+const (
+	// maxInstructions is how much is kept of a server's instructions, in bytes.
+	maxInstructions = 64 << 10
+	// maxHandshake is how long the answer to the handshake may be, and each other member of it, before it is cut.
+	maxHandshake = 256 << 10
+)
+
+// trimHandshake cuts the answer to a handshake that is longer than one can sensibly be: its instructions, and without a
+// trace but in the log what else is too long.
+func (w *wire) trimHandshake(result json.RawMessage) json.RawMessage {
+	if len(result) <= maxHandshake {
+		return result
+	}
+	cut := map[string]json.RawMessage{}
+	eachMember(result, func(key string, value json.RawMessage) {
+		if key == "instructions" {
+			value = cutText(value, maxInstructions)
+		}
+		if len(value) > maxHandshake || len(key) > noiseLine {
+			w.log.Warn("member of the answer to the handshake left out: it is too long", "member", w.mask.head([]byte(key), noiseLine), "bytes", len(value))
+			return
+		}
+		cut[key] = bytes.Clone(value)
+	})
+	w.log.Warn("answer to the handshake cut", "bytes", len(result), "limit", maxHandshake)
+	short, err := json.Marshal(cut)
+	if err != nil {
+		return result
+	}
+	return short
+}
+
+// cutText is a JSON string of which no more than about n bytes are left; what is no string is returned as it is.
+func cutText(raw json.RawMessage, n int) json.RawMessage {
+	if len(raw) <= n || raw[0] != '"' {
+		return raw
+	}
+	for end := n; end > n-len(`\ud83d\ude00`); end-- { // an escape is not cut in two
+		var text string
+		if json.Unmarshal(append(bytes.Clone(raw[:end]), '"'), &text) != nil {
+			continue
+		}
+		if short, err := json.Marshal(text + "…"); err == nil {
+			return short
+		}
+	}
+	return json.RawMessage(`""`)
 }
 
 // served reports whether a request with this method, which lists, was answered.
@@ -521,32 +581,60 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 	return out
 }
 
+// An inbound is a request of the server under way.
+type inbound struct {
+	size      int
+	cancelled bool
+}
+
 func (w *wire) serverRequest(m *rpcmsg.Message) {
-	if w.inbound.Add(1) > maxInbound {
-		w.inbound.Add(-1)
-		if n := w.dropped.Add(1); n == 1 || n%1000 == 0 { // a flood of them must not become one of lines
-			w.log.Warn("request of the server dropped: too many at once", "method", clip(m.Method, noiseLine), "limit", maxInbound, "dropped", n)
-		}
-		return
-	}
 	var v any
-	if err := json.Unmarshal(m.ID, &v); err != nil {
-		w.inbound.Add(-1)
-		return
-	}
-	if v == nil { // the library takes a null id for a notification
-		w.inbound.Add(-1)
+	if json.Unmarshal(m.ID, &v) != nil || v == nil { // the library takes a null id for a notification
 		return
 	}
 	id, err := jsonrpc.MakeID(v)
 	if err != nil {
-		w.inbound.Add(-1)
 		return
 	}
+	key, size := requestKey(id.Raw()), len(m.ID)+len(m.Params)
 	w.mu.Lock()
-	w.asked[requestKey(id.Raw())] = true
+	room := w.askedN < maxInbound && w.askedSize+size <= maxInboundBytes
+	_, twice := w.asked[key]
+	if room && !twice {
+		w.asked[key] = &inbound{size: size}
+		w.askedN++
+		w.askedSize += size
+	}
 	w.mu.Unlock()
-	w.push(&jsonrpc.Request{ID: id, Method: m.Method, Params: m.Params})
+	switch {
+	case twice:
+		w.refuse(m.ID, rpcmsg.InvalidRequest("another request with this id is under way"))
+	case !room:
+		if n := w.dropped.Add(1); n == 1 || n%1000 == 0 { // a flood of them must not become one of lines
+			w.log.Warn("request of the server refused: too many at once", "method", w.mask.head([]byte(m.Method), noiseLine), "limit", maxInbound, "refused", n)
+		}
+		w.refuse(m.ID, &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("more than %d requests at once", maxInbound)})
+	default:
+		w.push(&jsonrpc.Request{ID: id, Method: m.Method, Params: m.Params})
+	}
+}
+
+// codeBusy is the code of the error for a request for which there is no room.
+const codeBusy = -32000
+
+// refuse answers a request of the server that does not reach the library. A server that does not even read refusals ends
+// the connection: its requests must not pile up.
+func (w *wire) refuse(id json.RawMessage, why *jsonrpc.Error) {
+	if w.refusing.Add(1) > maxInbound {
+		w.refusing.Add(-1)
+		w.broken(errors.New("the server sends requests and does not read the answers"))
+		return
+	}
+	out := &outgoing{data: rpcmsg.ErrorReply(id, why)}
+	w.wg.Go(func() {
+		defer w.refusing.Add(-1)
+		w.report("refusing a request of the server", w.car.send(w.ctx, out))
+	})
 }
 
 // requestKey is the id of a request of the server as a key.
@@ -557,11 +645,23 @@ func requestKey(id any) string {
 	return fmt.Sprintf("%T %v", id, id)
 }
 
-// answered forgets a request of the server.
-func (w *wire) answered(id jsonrpc.ID) {
+// replying makes the id of a request of the server free for another. The request counts until the returned function is
+// called.
+func (w *wire) replying(id jsonrpc.ID) (sent func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.asked, requestKey(id.Raw()))
+	key := requestKey(id.Raw())
+	r := w.asked[key]
+	if r == nil {
+		return func() {}
+	}
+	delete(w.asked, key)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.askedN--
+		w.askedSize -= r.size
+	}
 }
 
 // cancelled passes on that the server needs no answer to a request of its own any more, once for each that is under way.
@@ -572,10 +672,12 @@ func (w *wire) cancelled(m *rpcmsg.Message) {
 	if json.Unmarshal(m.Params, &p) != nil {
 		return
 	}
-	key := requestKey(p.RequestID)
 	w.mu.Lock()
-	known := w.asked[key]
-	delete(w.asked, key)
+	r := w.asked[requestKey(p.RequestID)]
+	known := r != nil && !r.cancelled
+	if known {
+		r.cancelled = true
+	}
 	w.mu.Unlock()
 	if known {
 		w.push(&jsonrpc.Request{Method: m.Method, Params: m.Params})
@@ -601,7 +703,7 @@ func (w *wire) notification(m *rpcmsg.Message) {
 		err = decodeTo(m.Params, func(p *mcp.ResourceUpdatedNotificationParams) { w.handle.resourceUpdated(p.URI) })
 	}
 	if err != nil {
-		w.log.Debug("notification of the server cannot be read", "method", m.Method, "error", err)
+		w.log.Debug("notification of the server cannot be read", "method", m.Method, "error", w.mask.head([]byte(err.Error()), noiseLine))
 	}
 }
 
