@@ -90,11 +90,17 @@ func TestServerThatChangesItsProtocol(t *testing.T) {
 		return inner(w, r, m)
 	}
 	serveAt(t, addr, &s.raw)
-	if err := h.Reconnect(soon(t), "r"); err == nil {
-		t.Error("the protocol of before was accepted")
+	// The first attempt may meet a connection of the old server, the next is refused, and the one after it asks anew.
+	var errs []error
+	for range 3 {
+		err := h.Reconnect(soon(t), "r")
+		if err == nil {
+			break
+		}
+		errs = append(errs, err)
 	}
-	if err := h.Reconnect(soon(t), "r"); err != nil {
-		t.Fatal(err)
+	if len(errs) == 0 || len(errs) == 3 {
+		t.Errorf("attempts: %v", errs)
 	}
 	if got := text(t, h, "mcp__r__echo0", `{}`); got != "new" || status(t, h, "r").ProtocolVersion != "2026-07-28" {
 		t.Errorf("%q, %s", got, status(t, h, "r").ProtocolVersion)

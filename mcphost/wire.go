@@ -40,6 +40,9 @@ const (
 	maxInbound = 64
 	// maxInboundBytes bounds what they hold together.
 	maxInboundBytes = 64 << 20
+	// maxUnread is how many requests may come while the server reads neither an answer nor a refusal. Some servers write a lot
+	// before they read again.
+	maxUnread = 50_000
 )
 
 // A carrier moves messages for a wire. What arrives it hands to the wire's
@@ -127,6 +130,7 @@ type wire struct {
 	heard    atomic.Int64   // messages received
 	asks     atomic.Int64   // requests of this package's own
 	refusing atomic.Int64   // refusals of requests of the server on their way
+	unread   atomic.Int64   // requests that are not even refused, since the server last read an answer
 	dropped  atomic.Int64   // requests of the server for which there was no room
 	wg       sync.WaitGroup // of refusals
 	ctx      context.Context
@@ -204,7 +208,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	switch m := msg.(type) {
 	case *jsonrpc.Response:
 		defer w.replying(m.ID)() // not before it is sent: a server that does not read must not be able to ask for ever more
-		w.report("replying to the server", w.car.send(ctx, out))
+		w.answer(ctx, "replying to the server", out)
 		return nil
 	case *jsonrpc.Request:
 		out.method, out.params = m.Method, m.Params
@@ -622,19 +626,30 @@ func (w *wire) serverRequest(m *rpcmsg.Message) {
 // codeBusy is the code of the error for a request for which there is no room.
 const codeBusy = -32000
 
-// refuse answers a request of the server that does not reach the library. A server that does not even read refusals ends
-// the connection: its requests must not pile up.
+// refuse answers a request of the server that does not reach the library. As many refusals may be on their way as answers;
+// then requests are dropped and, if the server goes on and never reads, the connection ends.
 func (w *wire) refuse(id json.RawMessage, why *jsonrpc.Error) {
 	if w.refusing.Add(1) > maxInbound {
 		w.refusing.Add(-1)
-		w.broken(errors.New("the server sends requests and does not read the answers"))
+		if w.unread.Add(1) > maxUnread {
+			w.broken(errors.New("the server sends requests and does not read the answers"))
+		}
 		return
 	}
 	out := &outgoing{data: rpcmsg.ErrorReply(id, why)}
 	w.wg.Go(func() {
 		defer w.refusing.Add(-1)
-		w.report("refusing a request of the server", w.car.send(w.ctx, out))
+		w.answer(w.ctx, "refusing a request of the server", out)
 	})
+}
+
+// answer sends an answer to a request of the server.
+func (w *wire) answer(ctx context.Context, what string, out *outgoing) {
+	err := w.car.send(ctx, out)
+	if err == nil {
+		w.unread.Store(0)
+	}
+	w.report(what, err)
 }
 
 // requestKey is the id of a request of the server as a key.
