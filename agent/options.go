@@ -294,8 +294,11 @@ func (o *Options) check() error {
 		field string
 		value int
 	}{
-		{"MaxTurns", o.MaxTurns}, {"MaxTokens", o.MaxTokens}, {"MaxToolConcurrency", o.MaxToolConcurrency},
-		{"MaxQueuedInputs", o.MaxQueuedInputs}, {"HistoryUsage.Turns", o.HistoryUsage.Turns},
+		{"MaxTurns", o.MaxTurns},
+		{"MaxTokens", o.MaxTokens},
+		{"MaxToolConcurrency", o.MaxToolConcurrency},
+		{"MaxQueuedInputs", o.MaxQueuedInputs},
+		{"HistoryUsage.Turns", o.HistoryUsage.Turns},
 	} {
 		if n.value < 0 {
 			return &OptionError{n.field, fmt.Sprintf("is %d", n.value), "set a positive number, or 0 for the default"}
