@@ -180,8 +180,11 @@ func TestServersOfTheCLIHaveNoCredentials(t *testing.T) {
 		}
 	}
 	for _, c := range []mcphost.ServerConfig{
-		mcphost.Stdio{Command: "${X}"}, mcphost.Stdio{Command: "x", Args: []string{"${X}"}}, mcphost.Stdio{Command: "x", Env: map[string]string{"K": "${X}"}},
-		mcphost.HTTP{URL: "https://h/${X}"}, mcphost.SSE{URL: "https://h", Headers: map[string]string{"K": "${X}"}},
+		mcphost.Stdio{Command: "${X}"},
+		mcphost.Stdio{Command: "x", Args: []string{"${X}"}},
+		mcphost.Stdio{Command: "x", Env: map[string]string{"K": "${X}"}},
+		mcphost.HTTP{URL: "https://h/${X}"},
+		mcphost.SSE{URL: "https://h", Headers: map[string]string{"K": "${X}"}},
 	} {
 		if !needsHost(c) {
 			t.Errorf("%+v would be expanded by the CLI", c)
