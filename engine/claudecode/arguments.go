@@ -32,6 +32,7 @@ type arguments struct {
 	results map[string]json.RawMessage   // by call: the tool's own result, where the CLI was given another
 	read    map[string]bool              // calls that were in the stream: those of subagents are not
 	open    map[string]bool              // calls of subagents that have no result yet: they may outlive the turn
+	seen    map[string][]json.RawMessage // by call: inputs that the program has seen, if its hooks saw any
 	outputs []string                     // the calls that gave the turn's structured output, the last one counts
 }
 
@@ -49,7 +50,7 @@ type streamedBlock struct {
 func newArguments() *arguments {
 	return &arguments{
 		blocks: map[blockKey]*streamedBlock{}, written: map[string][]json.RawMessage{}, emptied: map[string]bool{},
-		results: map[string]json.RawMessage{}, read: map[string]bool{}, open: map[string]bool{},
+		results: map[string]json.RawMessage{}, seen: map[string][]json.RawMessage{}, read: map[string]bool{}, open: map[string]bool{},
 	}
 }
 
@@ -212,11 +213,16 @@ func (a *arguments) inMessage(raw json.RawMessage) json.RawMessage {
 	if bytes.Equal(right, got) {
 		return raw
 	}
+	return withArguments(raw, right)
+}
+
+// withArguments returns a call with other arguments.
+func withArguments(raw, arguments json.RawMessage) json.RawMessage {
 	var m, params map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["params"], &params) != nil {
 		return raw
 	}
-	params["arguments"] = right
+	params["arguments"] = arguments
 	var err error
 	if m["params"], err = json.Marshal(params); err != nil {
 		return raw
@@ -295,6 +301,7 @@ func (a *arguments) turnEnded() {
 	forget(a.written, a.open)
 	forget(a.emptied, a.open)
 	forget(a.results, a.open)
+	forget(a.seen, a.open)
 	a.outputs = nil
 }
 

@@ -61,6 +61,13 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 		s.args.empty(q.ToolUseID)
 	}
 	s.keepReplaced(q.ToolUseID, q.Input, v.UpdatedInput)
+	if v.Behavior == permission.Allow { // the program has seen the input, or made it
+		input := q.Input
+		if v.UpdatedInput != nil {
+			input = v.UpdatedInput
+		}
+		s.args.allowed(q.ToolUseID, input)
+	}
 	return newVerdict(v, q.ToolUseID), nil
 }
 

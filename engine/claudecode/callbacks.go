@@ -114,14 +114,7 @@ func (s *session) registerHooks() map[string][]hookMatcher {
 	}
 	s.registerStart(all)
 	s.registerLater(all)
-	register(s, all, "PreToolUse", h.PreToolUse, func(o *agent.PreToolUseOutput) *hookReply {
-		r := s.common("PreToolUse", o.HookOutput)
-		r.Specific.PermissionDecision, r.Specific.PermissionReason, r.Specific.UpdatedInput = o.Decision, o.Reason, o.UpdatedInput
-		if o.Stop { // the CLI would still make the call
-			r.Specific.PermissionDecision, r.Specific.PermissionReason = permission.Deny, cmp.Or(o.Reason, o.StopReason, "The turn was stopped before this tool call was made.")
-		}
-		return r
-	})
+	s.registerGuards(all)
 	register(s, all, "PostToolUse", h.PostToolUse, func(o *agent.PostToolUseOutput) *hookReply {
 		r := block(s.common("PostToolUse", o.HookOutput), o.Feedback != "", o.Feedback)
 		r.Specific.UpdatedOutput = o.UpdatedOutput

@@ -169,7 +169,11 @@ func (v *servers) message(ctx context.Context, request json.RawMessage) (any, er
 		return nil, fmt.Errorf("no server in this process is called %.60q", q.Server)
 	}
 	a.out.open()
-	reply, err := a.bridge.Handle(ctx, v.s.args.inMessage(q.Message))
+	message, denied := v.s.guardCall(ctx, q.Server, v.s.args.inMessage(q.Message))
+	if denied != nil {
+		return mcpResponse(denied), nil
+	}
+	reply, err := a.bridge.Handle(ctx, message)
 	if err != nil {
 		return nil, err
 	}
