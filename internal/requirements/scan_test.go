@@ -90,7 +90,7 @@ func scanNames(fsys fs.FS) (names, error) {
 		}
 		if d.IsDir() {
 			// What this package says about rows is no proof of any.
-			if slices.Contains([]string{".git", "node_modules", "bin"}, d.Name()) || name == "internal/requirements" || name == "internal/layout" {
+			if slices.Contains([]string{".git", "node_modules", "bin"}, d.Name()) || name == "internal/requirements" {
 				return fs.SkipDir
 			}
 			return nil
