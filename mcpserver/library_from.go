@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +26,10 @@ type LibraryServer struct {
 	lib *mcp.Server
 	log atomic.Pointer[slog.Logger]
 
-	mu    sync.Mutex // guards the rest
-	about *mcp.InitializeResult
-	stale bool // what it offers may have changed
+	mu       sync.Mutex // guards the rest
+	about    *mcp.InitializeResult
+	stale    bool // what it offers may have changed
+	rejected []Rejection
 }
 
 // FromLibrary makes a server that was written for the official library usable
@@ -51,6 +53,15 @@ func FromLibrary(srv *mcp.Server) *LibraryServer {
 // SetLogger sets who hears of panics in handlers and of what the server lists that
 // makes no sense. Until then nobody does.
 func (l *LibraryServer) SetLogger(logger *slog.Logger) { l.log.Store(logger) }
+
+// Rejected lists the tools that the last list of tools left out, at most a
+// thousand: those that are no tools, or whose input schema is no object. Each is
+// logged as well (see [LibraryServer.SetLogger]).
+func (l *LibraryServer) Rejected() []Rejection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.rejected)
+}
 
 // guard turns a panic of a handler into an error.
 func (l *LibraryServer) guard(next mcp.MethodHandler) mcp.MethodHandler {
@@ -303,11 +314,15 @@ func (s *librarySession) errorOf(ctx context.Context, err error) error {
 	return err
 }
 
-// pages collects a list over all its pages. A cursor that comes twice ends it.
-func pages[R any](next func(cursor string) (page []R, following string, err error)) ([]R, error) {
+// maxPages bounds the pages of one list.
+const maxPages = 1000
+
+// pages collects a list over all its pages. A cursor that comes twice ends it, and
+// so does the bound, which is logged.
+func pages[R any](s *librarySession, next func(cursor string) (page []R, following string, err error)) ([]R, error) {
 	var all []R
-	seen := make(map[string]bool)
-	for cursor := ""; ; {
+	cursor, seen := "", make(map[string]bool)
+	for range maxPages {
 		page, following, err := next(cursor)
 		if err != nil {
 			return nil, err
@@ -319,13 +334,16 @@ func pages[R any](next func(cursor string) (page []R, following string, err erro
 		seen[following] = true
 		cursor = following
 	}
+	s.owner.log.Load().Warn("list of a library server does not end; the pages so far are used", "pages", maxPages, "entries", len(all))
+	return all, nil
 }
 
 func (s *librarySession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	if s.owner.capabilities(ctx).Tools == nil {
 		return nil, nil
 	}
-	return pages(func(cursor string) ([]*mcp.Tool, string, error) {
+	var rejected []Rejection
+	tools, err := pages(s, func(cursor string) ([]*mcp.Tool, string, error) {
 		raw, err := s.call(ctx, func(ctx context.Context) error {
 			_, err := s.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 			return err
@@ -344,27 +362,59 @@ func (s *librarySession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		for _, one := range page.Tools {
 			tool, err := decodeTool(one)
 			if err != nil {
-				s.owner.log.Load().Warn("a tool of a library server is left out", "error", err)
+				rejected = append(rejected, s.owner.reject(tool.Name, err))
 				continue
 			}
 			tools = append(tools, tool)
 		}
 		return tools, page.NextCursor, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.owner.mu.Lock()
+	defer s.owner.mu.Unlock()
+	s.owner.rejected = rejected[:min(len(rejected), maxRejected)]
+	return tools, nil
 }
 
-// decodeTool reads a tool and keeps its schemas as they were written.
+// reject logs a tool that is left out.
+func (l *LibraryServer) reject(name string, err error) Rejection {
+	server := ""
+	l.mu.Lock()
+	if l.about != nil && l.about.ServerInfo != nil {
+		server = l.about.ServerInfo.Name
+	}
+	l.mu.Unlock()
+	text, attrs := "tool of a library server left out", []any{"server", server, "name", name, "error", err}
+	if in := (*inputSchemaError)(nil); errors.As(err, &in) {
+		text, attrs = in.warning(server, name), append(attrs, "code", codeUnconvertible)
+	}
+	l.log.Load().Warn(text, attrs...)
+	return Rejection{KindTool, name, fmt.Errorf("mcpserver: %s %q on server %q was left out: %w", KindTool, name, server, err)}
+}
+
+// decodeTool reads a tool and keeps its schemas as they were written. The tool is
+// never nil: with an error it has its name, if that could be read.
 func decodeTool(raw json.RawMessage) (*mcp.Tool, error) {
 	tool := new(mcp.Tool)
 	if err := json.Unmarshal(raw, tool); err != nil {
-		return nil, err
+		var named struct{ Name string }
+		_ = json.Unmarshal(raw, &named) // as far as it goes
+		return &mcp.Tool{Name: named.Name}, err
 	}
 	var schemas struct {
 		Input  json.RawMessage `json:"inputSchema"`
 		Output json.RawMessage `json:"outputSchema"`
 	}
 	if err := json.Unmarshal(raw, &schemas); err != nil {
-		return nil, err
+		return tool, err
+	}
+	if tool.Name == "" {
+		return tool, errors.New("it has no name")
+	}
+	if len(schemas.Input) == 0 || schemas.Input[0] != '{' {
+		return tool, &inputSchemaError{fmt.Errorf("the input schema must be a JSON object, and is %s", sample(schemas.Input))}
 	}
 	tool.InputSchema = schemas.Input
 	tool.OutputSchema = nil

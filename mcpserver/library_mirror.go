@@ -64,8 +64,9 @@ func (f *face) syncAnd(method string) {
 	m := &f.mirror
 	m.tools.sync(f, f.server.ListTools(), method == MethodToolListChanged)
 	m.prompts.sync(f, f.server.ListPrompts(), method == MethodPromptListChanged)
-	changed := m.templates.sync(f, f.server.ListResourceTemplates(), false)
-	m.resources.sync(f, f.server.ListResources(), method == MethodResourceListChanged && !changed)
+	resources, notify := f.server.ListResources(), method == MethodResourceListChanged // one method for both
+	changed := m.templates.sync(f, f.server.ListResourceTemplates(), notify && len(resources) == 0)
+	m.resources.sync(f, resources, notify && !changed)
 }
 
 // has reports whether the library knows a tool of that name from us.

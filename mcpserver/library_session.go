@@ -78,7 +78,7 @@ func (s *librarySession) ListResources(ctx context.Context) ([]*mcp.Resource, er
 	if s.owner.capabilities(ctx).Resources == nil {
 		return nil, nil
 	}
-	return pages(func(cursor string) ([]*mcp.Resource, string, error) {
+	return pages(s, func(cursor string) ([]*mcp.Resource, string, error) {
 		var page mcp.ListResourcesResult
 		err := s.decode(ctx, &page, func(ctx context.Context) error {
 			_, err := s.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
@@ -92,7 +92,7 @@ func (s *librarySession) ListResourceTemplates(ctx context.Context) ([]*mcp.Reso
 	if s.owner.capabilities(ctx).Resources == nil {
 		return nil, nil
 	}
-	return pages(func(cursor string) ([]*mcp.ResourceTemplate, string, error) {
+	return pages(s, func(cursor string) ([]*mcp.ResourceTemplate, string, error) {
 		var page mcp.ListResourceTemplatesResult
 		err := s.decode(ctx, &page, func(ctx context.Context) error {
 			_, err := s.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
@@ -106,7 +106,7 @@ func (s *librarySession) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error)
 	if s.owner.capabilities(ctx).Prompts == nil {
 		return nil, nil
 	}
-	return pages(func(cursor string) ([]*mcp.Prompt, string, error) {
+	return pages(s, func(cursor string) ([]*mcp.Prompt, string, error) {
 		var page mcp.ListPromptsResult
 		err := s.decode(ctx, &page, func(ctx context.Context) error {
 			_, err := s.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
