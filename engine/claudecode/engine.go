@@ -51,7 +51,7 @@ func (e *Engine) Name() string { return "claude-code" }
 // asks servers in this process for their tools, so that the CLI need not, and waits for the answers
 // at most 50 ms before it starts the CLI and 250 ms after; the variable
 // CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS leaves that to the CLI.
-// Its error is a [NotFoundError], a [ProcessError], that of a required server, or ctx's.
+// Its error is a [NotFoundError], a [VersionError], a [ProcessError], that of a required server, or ctx's.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if err := unsupported(e.Name(), o); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s := newSession(run, o)
 	if err := s.start(ctx, path); err != nil {
 		_ = s.Close() //nolint:contextcheck // the session's own life, which it ends
-		return nil, err
+		return nil, e.withVersion(ctx, path, o, err)
 	}
 	o.Logger.Log(ctx, slog.LevelDebug, "claude-code: session started", "path", path, "pid", s.proc.PID())
 	return s, nil

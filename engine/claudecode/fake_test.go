@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,13 @@ type object = map[string]any
 func (f *fakeCLI) run() {
 	if f.mode == "dies-at-start" {
 		f.die("cannot start: bad config", 7)
+	}
+	if f.mode == "ancient" {
+		if slices.Contains(os.Args, "--version") {
+			fmt.Println("2.1.197 (Claude Code)")
+			return
+		}
+		f.die("error: unknown option '--await-initialize'", 1)
 	}
 	for f.in.Scan() {
 		var line struct {

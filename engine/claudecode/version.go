@@ -2,8 +2,14 @@ package claudecode
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
 // The CLI's versions from which something works (requirements D23, D30, D66).
@@ -13,6 +19,60 @@ const (
 	// startupWaitSince is the first version with CLAUDE_CODE_MCP_STARTUP_WAIT_MS.
 	startupWaitSince = "2.1.274"
 )
+
+// versionWait bounds the question which version a CLI is that did not start.
+const versionWait = 10 * time.Second
+
+// A VersionError is a CLI that is too old for this package: it did not start, and its version is why.
+type VersionError struct {
+	Path string
+	// Version is the CLI's, Least the oldest one that this package is tested on.
+	Version, Least string
+	// Err is how it ended.
+	Err error
+}
+
+// Error names both versions and the remedy.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("claude-code: the CLI %s has version %s, and at least %s is needed: install a newer one (npm install -g @anthropic-ai/claude-code@latest; "+
+		"npm takes an old one if Node.js is too old for the others) or name it in Options.Path\n%v", e.Path, e.Version, e.Least, e.Err)
+}
+
+// Unwrap returns how it ended.
+func (e *VersionError) Unwrap() error { return e.Err }
+
+// withVersion adds to the error of a CLI that did not start that it is too old, if it is.
+func (e *Engine) withVersion(ctx context.Context, path string, o *agent.Options, err error) error {
+	var pe *ProcessError
+	if !errors.As(err, &pe) || pe.Exit == "" || ctx.Err() != nil {
+		return err
+	}
+	version, _, _ := strings.Cut(e.askVersion(ctx, path, o), " ")
+	if !olderThan(version, oldest) {
+		return err
+	}
+	return &VersionError{Path: path, Version: version, Least: oldest, Err: err}
+}
+
+// askVersion has the CLI say which it is; empty if it does not.
+func (e *Engine) askVersion(ctx context.Context, path string, o *agent.Options) string {
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	command, words := e.opts.command(path, []string{"--version"})
+	proc, err := subproc.Start(ctx, subproc.Options{Command: command, Args: words, Env: childEnv(&e.opts, o), Dir: o.Dir, Grace: e.grace})
+	if err != nil {
+		return ""
+	}
+	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
+	defer stop()
+	_ = proc.Stdin.Close()
+	said, err := io.ReadAll(io.LimitReader(proc.Stdout, 200))
+	_ = proc.Close()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(said))
+}
 
 // warnOfVersion logs, once a session, what the CLI is too old for.
 func (s *session) warnOfVersion(ctx context.Context, version string) {
