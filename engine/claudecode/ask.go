@@ -80,6 +80,7 @@ func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.
 	}
 	t := s.toolOf(ctx, q)
 	r.Tool, r.Annotations, r.ReadOnly, r.Title = t.name, t.annotations, t.readOnly(), cmp.Or(q.Title, t.title, q.DisplayName)
+	s.awaitShown(ctx, q.ToolUseID)
 	told := s.notify(ctx, q)
 	v, err := contained(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
 	if stop := told(); stop != nil {

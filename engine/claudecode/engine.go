@@ -26,6 +26,8 @@ type Engine struct {
 	grace time.Duration // how long the CLI has to end by itself, and again after it was told to
 	// patience is how long callbacks and servers of the program have to return once a session is closed.
 	patience time.Duration
+	// callWait is how long a question about a call waits for the message with the call.
+	callWait time.Duration
 	// listWait is how long the start of the CLI waits for the tools of servers in this process.
 	listWait time.Duration
 }
@@ -34,7 +36,7 @@ var _ agent.Engine = (*Engine)(nil)
 
 // New returns an engine. It does no I/O.
 func New(o *Options) *Engine {
-	e := &Engine{grace: closeGrace, patience: closeWait, listWait: listWait}
+	e := &Engine{grace: closeGrace, patience: closeWait, callWait: callWait, listWait: listWait}
 	if o != nil {
 		e.opts = o.clone()
 	}

@@ -29,6 +29,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 				m.ToolUseResult = raw
 			}
 			s.args.done(r.ToolUseID)
+			delete(s.shown, r.ToolUseID)
 		}
 	case *agent.Result:
 		s.followResult(m)

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -15,6 +16,8 @@ const (
 	// of this process waits for its answer, which comes behind the messages, it is read up to queueMax.
 	queueBytes = 64 << 20
 	queueMax   = 256 << 20
+	// callWait is how long a question about a call waits for the message with the call.
+	callWait = time.Second
 	// queueCost is what a message costs beside its text.
 	queueCost = 512
 )
@@ -48,9 +51,54 @@ func (s *session) take() agent.Message {
 	s.queue[0] = queued{}
 	s.queue = s.queue[1:]
 	s.queueSize -= q.bytes
+	if a, ok := q.message.(*agent.Assistant); ok {
+		for _, u := range a.ToolUses() {
+			s.handed = append(s.handed, u.ID)
+		}
+	}
+	s.advance()
+	return q.message
+}
+
+// advance tells those that wait for the program. The caller holds s.mu.
+func (s *session) advance() {
 	close(s.read)
 	s.read = make(chan struct{})
-	return q.message
+}
+
+// asksForMore notes that the program is done with what it was handed. The caller holds s.mu.
+func (s *session) asksForMore() {
+	if len(s.handed) == 0 {
+		return
+	}
+	for _, id := range s.handed {
+		s.shown[id] = true
+	}
+	s.handed = nil
+	s.advance()
+}
+
+// awaitShown waits until the program is done with the message that has a call, so that it knows of the call
+// before it is asked about it: the CLI may ask first. A call that the CLI does not show, and a program that
+// does not receive, delay the question no longer than callWait.
+func (s *session) awaitShown(ctx context.Context, id string) {
+	late := time.NewTimer(s.engine.callWait)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		shown, read := s.shown[id], s.read
+		s.mu.Unlock()
+		if shown {
+			return
+		}
+		select {
+		case <-read:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // room waits until the program has caught up with the messages, so that the CLI waits for its answer.

@@ -77,11 +77,13 @@ type session struct {
 	queue []queued
 	// queueSize is what the queue holds, in bytes.
 	queueSize  int
-	introduced bool          // messages may be received
-	read       chan struct{} // closed and replaced when the program takes a message
-	arrived    chan struct{} // holds a token when queue or over changed
-	over       error         // why nothing more will come; nil while it may
-	ended      bool          // no input will follow
+	introduced bool            // messages may be received
+	handed     []string        // calls in the message that the program has taken last
+	shown      map[string]bool // calls of this turn that the program knows of
+	read       chan struct{}   // closed and replaced when the program takes a message
+	arrived    chan struct{}   // holds a token when queue or over changed
+	over       error           // why nothing more will come; nil while it may
+	ended      bool            // no input will follow
 	waiting    map[string]bool
 	idle       bool
 	// expected is the input that is why idle is false, as long as the CLI has said nothing of its own.
@@ -110,7 +112,7 @@ func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, answered: make(chan struct{}), closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
-		args: newArguments(), ids: newInputIDs(), asked: map[string]bool{}, silent: silence{awaited: true},
+		args: newArguments(), ids: newInputIDs(), asked: map[string]bool{}, shown: map[string]bool{}, silent: silence{awaited: true},
 	}
 }
 
@@ -366,6 +368,7 @@ func (s *session) forget(id string) {
 func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 	for {
 		s.mu.Lock()
+		s.asksForMore()
 		switch {
 		case s.closed:
 			s.mu.Unlock()

@@ -22,7 +22,9 @@ func init() { children["fake"] = fakeMain }
 
 // fake returns an engine on a scripted CLI and options that choose its mode.
 func fake(mode string) (*Engine, *agent.Options) {
-	return New(&Options{Path: os.Args[0], ExtraArgs: []string{"-test.run=none"}}),
+	e := New(&Options{Path: os.Args[0], ExtraArgs: []string{"-test.run=none"}})
+	e.callWait = 0 // it shows no calls
+	return e,
 		&agent.Options{Env: map[string]string{"CLAUDECODE_TEST_CHILD": "fake", "CLAUDECODE_TEST_MODE": mode}}
 }
 
