@@ -66,7 +66,7 @@ func (s *session) firstContext(ctx context.Context) *contextState {
 	search := !s.searchOff() && s.finder.mode.searches(t.deferrableSize(), s.wantedModel())
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
-		system: len(systemBlocks(false, s.opts.SystemPrompt, s.opts.AppendSystemPrompt)), messages: s.given.size,
+		system: len(encodeBlocks(systemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.size,
 	}
 }
 

@@ -43,7 +43,6 @@ type loader struct {
 	given
 	history history
 	models  []string // the session's, by their own names
-	maxSide int      // of an image, in pixels
 
 	items   []*item
 	results []*givenResult
@@ -83,10 +82,7 @@ type givenResult struct {
 
 // loadHistory makes a history of what an earlier run said. models are those that the session asks.
 func loadHistory(msgs []agent.Message, models ...string) (history, given) {
-	l := &loader{models: models, maxSide: maxImageSide}
-	if countImages(msgs) > manyImages {
-		l.maxSide = maxManySide
-	}
+	l := &loader{models: models}
 	for _, m := range l.choose(msgs) {
 		l.take(m)
 	}

@@ -113,7 +113,7 @@ func (s *scene) probe(c *agent.Client, model *modeltest.Model) []string {
 	var blocks []string
 	for _, m := range model.Last().Messages {
 		for _, b := range m.Content {
-			blocks = append(blocks, m.Role+" "+strings.Replace(string(b.Raw), string(cacheControl), "}", 1))
+			blocks = append(blocks, m.Role+" "+strings.Replace(string(b.Raw), `,"cache_control":`+string(ephemeral), "", 1))
 			if b.Text == "the last input" {
 				return blocks // what follows is news of the servers
 			}

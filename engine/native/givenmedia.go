@@ -13,46 +13,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	_ "golang.org/x/image/webp" // to be measured
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
-	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // The API's limits on images: https://platform.claude.com/docs/en/build-with-claude/vision.
 const (
 	maxImageBase64 = 5 << 20 // bytes of base64
-	maxImageSide   = 8000    // pixels
-	manyImages     = 20      // with more of them in a request,
-	maxManySide    = 2000    // each side may have this many pixels
-	maxURL         = 1 << 16
+	// maxImageSide is in pixels. A request with up to 20 images may have larger ones, and nobody knows how
+	// many there will be.
+	maxImageSide = 2000
+	maxURL       = 1 << 16
 )
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
-// countImages counts the images of a conversation.
-func countImages(msgs []agent.Message) int {
-	n := 0
-	var count func(c agent.Content)
-	count = func(c agent.Content) {
-		for _, b := range c {
-			switch b := known(b).(type) {
-			case *agent.ImageBlock:
-				n++
-			case *agent.ToolResultBlock:
-				count(b.Content)
-			}
-		}
-	}
-	for _, m := range msgs {
-		if u, ok := m.(*agent.User); ok {
-			count(u.Message.Content)
-		}
-	}
-	return n
-}
 
 // image checks an image. What stands for it is the image itself, a smaller one, or a note.
 func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
@@ -77,11 +52,10 @@ func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
 	if data == nil {
 		return l.mediaNote(index, "An image", "its data is no base64")
 	}
-	if clean && l.fits(src, data) {
+	if clean && fitsAPI(src, data) {
 		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
 	}
-	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: src.MediaType, Data: data}}}
-	fitted := modelContent(mcphost.ModelContent("the history", "image", res, nil))
+	fitted := scaledImage(src.MediaType, data)
 	l.repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip(fitted.Text(), 300))
 	return fitted
 }
@@ -99,13 +73,13 @@ func decodeBase64(s string) (data []byte, clean bool) {
 	return data, false
 }
 
-// fits reports whether the API takes an image as it is.
-func (l *loader) fits(src agent.ImageSource, data []byte) bool {
+// fitsAPI reports whether the API takes an image as it is.
+func fitsAPI(src agent.ImageSource, data []byte) bool {
 	if len(src.Data) > maxImageBase64 || !slices.Contains(imageTypes, src.MediaType) || http.DetectContentType(data) != src.MediaType {
 		return false
 	}
 	cfg, kind, err := image.DecodeConfig(bytes.NewReader(data))
-	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= l.maxSide
+	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= maxImageSide
 }
 
 // mediaNote is a text in the place of something that the model could see.
@@ -232,7 +206,7 @@ func (l *loader) documentContent(raw json.RawMessage) bool {
 			return isBlank(b.Text) || b.Extra != nil
 		case *agent.ImageBlock:
 			data, clean := decodeBase64(b.Source.Data)
-			return b.Source.Type != "base64" || b.Extra != nil || !clean || !l.fits(b.Source, data)
+			return b.Source.Type != "base64" || b.Extra != nil || !clean || !fitsAPI(b.Source, data)
 		}
 		return true
 	})

@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,6 +24,8 @@ type part struct {
 	thought bool // a thinking block: see thoughtPolicy
 	// plain stands for raw where the API takes no tool references; nil if raw has none.
 	plain json.RawMessage
+	// mark is the breakpoint of the cache that the program has set on the block; nil if it has none.
+	mark json.RawMessage
 }
 
 // A history is the conversation as the model is sent it. It is always one that the API takes:
@@ -91,16 +92,6 @@ func (h *history) rewind(m mark) {
 	}
 }
 
-var cacheControl = []byte(`,"cache_control":{"type":"ephemeral"}}`)
-
-// withCache returns block with a cache breakpoint.
-func withCache(block json.RawMessage) json.RawMessage {
-	if bytes.Contains(block, []byte(`"cache_control"`)) || !bytes.HasSuffix(block, []byte("}")) || len(block) < 3 {
-		return block
-	}
-	return slices.Concat(block[:len(block)-1], cacheControl)
-}
-
 // A thoughtPolicy says which thoughts of the conversation a request repeats. Models differ in what
 // they accept: newer ones refuse those of another model, older ones miss any that is left out.
 type thoughtPolicy int
@@ -116,21 +107,9 @@ func (p thoughtPolicy) sends(of, to string) bool {
 	return p == allThoughts || p == ownThoughts && of == to
 }
 
-// appendTo appends the messages as a JSON array for a model.
-// plain leaves out tool references. With cache set, the last block of the last two entries of the user's gets a breakpoint: the newer
-// one is for the next request to read, the older one is what this request reads, however many
-// blocks have come in between.
-func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, plain, cache bool) []byte {
-	breakpoints := 0
-	if cache {
-		breakpoints = 2
-	}
-	first := len(h.entries) // the first entry with a breakpoint
-	for ; first > 0 && breakpoints > 0; first-- {
-		if h.entries[first-1].role == roleUser {
-			breakpoints--
-		}
-	}
+// appendTo appends the messages as a JSON array for a model, with breakpoints of the cache at the given
+// places. plain leaves out tool references.
+func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, plain bool, marks map[place]json.RawMessage) []byte {
 	b = append(b, '[')
 	for i, e := range h.entries {
 		if i > 0 {
@@ -139,37 +118,32 @@ func (h *history) appendTo(b []byte, model string, thoughts thoughtPolicy, plain
 		b = append(b, `{"role":"`...)
 		b = append(b, e.role...)
 		b = append(b, `","content":[`...)
-		b = e.appendTo(b, thoughts.sends(e.model, model), plain, cache && i >= first && e.role == roleUser)
+		sends, begun := thoughts.sends(e.model, model), false
+		for j, p := range e.parts {
+			if p.thought && !sends {
+				continue
+			}
+			if begun {
+				b = append(b, ',')
+			}
+			begun = true
+			raw := p.raw
+			if plain && p.plain != nil {
+				raw = p.plain
+			}
+			if mark := marks[place{i, j}]; mark != nil {
+				raw = withMark(raw, mark)
+			}
+			b = append(b, raw...)
+		}
 		b = append(b, `]}`...)
 	}
 	return append(b, ']')
 }
 
-func (e entry) appendTo(b []byte, thoughts, plain, cache bool) []byte {
-	begun := false
-	for j, p := range e.parts {
-		if p.thought && !thoughts {
-			continue
-		}
-		if begun {
-			b = append(b, ',')
-		}
-		begun = true
-		raw := p.raw
-		if plain && p.plain != nil {
-			raw = p.plain
-		}
-		if cache && j == len(e.parts)-1 {
-			raw = withCache(raw)
-		}
-		b = append(b, raw...)
-	}
-	return b
-}
-
 // size is about the number of bytes that the messages take.
 func (h *history) size() int {
-	n := 2 + 2*len(cacheControl)
+	n := 2 + maxMarks*50
 	for _, e := range h.entries {
 		n += 40
 		for _, p := range e.parts {

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -296,7 +297,14 @@ func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
 		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
 			continue
 		}
-		out = append(out, b)
+		fitted, _ := fitBlock(b)
+		for _, b := range fitted {
+			encoded := encodeBlock(b)
+			if raw, _ := unmarked(encoded); !bytes.Equal(raw, encoded) {
+				b = agent.DecodeBlock(raw)
+			}
+			out = append(out, b)
+		}
 	}
 	if len(out) == 0 {
 		return agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))

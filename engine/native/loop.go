@@ -262,22 +262,10 @@ func (t *turn) tooLate(in *agent.Input) *agent.Result {
 	if in.UUID != "" {
 		t.uuids = append(t.uuids, in.UUID)
 	}
-	parts := inputParts(in)
+	parts := t.s.enter(in.Content)
 	t.s.history.addUser(parts...)
 	t.s.replay(in, parts)
 	return t.aborted(nil, agent.ReasonAbortedStreaming)
-}
-
-// inputParts are the blocks of an input as they are sent, without those that hold nothing.
-func inputParts(in *agent.Input) []part {
-	var parts []part
-	for _, b := range in.Content {
-		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
-			continue
-		}
-		parts = append(parts, part{raw: encodeBlock(b)})
-	}
-	return parts
 }
 
 // step asks the model once and does what it says. It returns the result when the turn is over.

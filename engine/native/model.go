@@ -213,13 +213,16 @@ func (s *session) preferModel() {
 func (s *session) request() *request {
 	r := &request{
 		model: s.model, maxTokens: s.opts.MaxTokens, plain: s.plainly(),
-		noCache: s.engine.opts.DisablePromptCaching, thoughts: s.thoughts,
+		thoughts: s.thoughts,
+	}
+	if !s.engine.opts.DisablePromptCaching {
+		r.marks = s.history.marks()
 	}
 	if s.prompt == nil {
-		s.prompt = systemBlocks(!r.noCache, append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)
+		s.prompt = append([]json.RawMessage{}, systemBlocks(append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)...)
 	}
-	r.system = s.prompt
-	r.tools = s.tools(r.plain, !r.noCache && r.system == nil).json
+	r.system = encodeBlocks(s.prompt, r.marks.prompt)
+	r.tools = s.tools(r.plain, r.marks.prompt && r.system == nil).json
 	if r.maxTokens == 0 {
 		r.maxTokens = maxTokensFor(s.model)
 	}

@@ -58,7 +58,7 @@ func (s *session) makeOffer(plain, cache bool) *offer {
 		add(def, nil)
 	}
 	if n := len(list); n > 0 && cache {
-		list[n-1] = withCache(list[n-1])
+		list[n-1] = withMark(list[n-1], ephemeral)
 	}
 	if f.active && !plain {
 		add(placeholder, nil)

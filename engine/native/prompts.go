@@ -175,7 +175,7 @@ func (s *session) CompleteCommand(ctx context.Context, name, argument, value str
 func (t *turn) expand(in *agent.Input) ([]part, string) {
 	text := strings.TrimLeftFunc(in.Content.Text(), unicode.IsSpace)
 	if !strings.HasPrefix(text, "/mcp__") {
-		return inputParts(in), ""
+		return t.s.enter(in.Content), ""
 	}
 	c, rest, ok := t.findCommand(text[1:])
 	if !ok {
@@ -204,12 +204,8 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 			parts = append(parts, part{raw: encodeBlock(b)})
 		}
 	}
-	for _, b := range in.Content { // what came beside the command
-		if _, ok := b.(*agent.TextBlock); !ok {
-			parts = append(parts, part{raw: encodeBlock(b)})
-		}
-	}
-	return parts, ""
+	beside := slices.DeleteFunc(slices.Clone(in.Content), func(b agent.Block) bool { _, ok := b.(*agent.TextBlock); return ok })
+	return append(parts, t.s.enter(beside)...), ""
 }
 
 // findCommand finds the command that a text begins with, and what follows it. The names of prompts may

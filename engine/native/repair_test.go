@@ -445,14 +445,14 @@ func TestHistoryMedia(t *testing.T) {
 	}
 }
 
-// With many images in it, a request may have smaller ones only.
+// Each image fits a request with many images in it, however many there are by now.
 func TestHistoryOfManyImages(t *testing.T) {
 	var blocks []agent.Block
-	for range manyImages + 1 {
-		blocks = append(blocks, imageOf("image/png", picture(maxManySide+1, 1)))
+	for range 21 {
+		blocks = append(blocks, imageOf("image/png", picture(maxImageSide+1, 1)))
 	}
 	sent, repairs := goesOnWith(t, nil, userSaid(blocks...), answered1("msg_1", text("I see")))
-	if len(repairs) != manyImages+1 || sent[0] != "user: image" {
+	if len(repairs) != 21 || sent[0] != "user: image" {
 		t.Errorf("%d repairs: %q", len(repairs), sent)
 	}
 }

@@ -14,8 +14,8 @@ type request struct {
 	thinking  json.RawMessage // nil leaves it to the model
 	output    json.RawMessage // output_config; nil for none
 	thoughts  thoughtPolicy
-	noCache   bool
-	plain     bool // no tool references
+	marks     marks // the breakpoints of the cache
+	plain     bool  // no tool references
 }
 
 // body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
@@ -38,24 +38,30 @@ func (r *request) body(h *history) (body []byte, messages int) {
 	}
 	b = append(b, `,"messages":`...)
 	before := len(b)
-	b = h.appendTo(b, r.model, r.thoughts, r.plain, !r.noCache)
+	b = h.appendTo(b, r.model, r.thoughts, r.plain, r.marks.parts)
 	messages = len(b) - before
 	return append(b, '}'), messages
 }
 
-// systemBlocks encodes a system prompt, with a cache breakpoint at its end.
-func systemBlocks(cache bool, texts ...string) json.RawMessage {
+// systemBlocks encodes a system prompt; nil if there is none.
+func systemBlocks(texts ...string) []json.RawMessage {
 	var blocks []json.RawMessage
 	for _, t := range texts {
 		if !isBlank(t) {
 			blocks = append(blocks, textPart(t).raw)
 		}
 	}
-	if len(blocks) == 0 {
+	return blocks
+}
+
+// encodeBlocks encodes blocks as an array, with a breakpoint of the cache at its end if mark is set; nil for none.
+func encodeBlocks(blocks []json.RawMessage, mark bool) json.RawMessage {
+	n := len(blocks)
+	if n == 0 {
 		return nil
 	}
-	if n := len(blocks); cache {
-		blocks[n-1] = withCache(blocks[n-1])
+	if mark {
+		blocks = append(blocks[:n-1:n-1], withMark(blocks[n-1], ephemeral))
 	}
 	return encode(blocks)
 }

@@ -66,8 +66,8 @@ type session struct {
 	store       *mcphost.ResultStore // what is too large for the model
 	offer       *offer               // the tools of the latest request
 	commandList commandList
-	system      []string        // what the system prompt has beside the program's own; not changed once the model was asked
-	prompt      json.RawMessage // the system prompt as it is sent; made for the first request
+	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
+	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
 	quarantined map[string]string
 	totals      map[string]agent.ModelUsage
 	cost        float64
@@ -239,7 +239,10 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if in == nil || len(inputParts(in)) == 0 {
+	if in == nil || !slices.ContainsFunc(in.Content, func(b agent.Block) bool {
+		t, ok := known(b).(*agent.TextBlock)
+		return known(b) != nil && (!ok || !isBlank(t.Text))
+	}) {
 		return agent.ErrEmptyInput
 	}
 	s.mu.Lock()

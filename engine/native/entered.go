@@ -1,0 +1,228 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+)
+
+// enter makes the blocks of the program's content as they are sent, without those that hold nothing. Every
+// later request has to be one that the API takes: images are brought within the limits of a request with
+// many images, and breakpoints of the cache are kept apart, since a request has only so many.
+func (s *session) enter(content agent.Content) []part {
+	var parts []part
+	for _, b := range content {
+		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
+			continue
+		}
+		fitted, notes := fitBlock(b)
+		for _, note := range notes {
+			s.note("informational", informational{Content: note, Level: "notice", Tag: tagImageFitted})
+		}
+		for _, b := range fitted {
+			raw, mark := unmarked(encodeBlock(b))
+			parts = append(parts, part{raw: raw, mark: mark})
+		}
+	}
+	return parts
+}
+
+// tagImageFitted is the tag of the message about an image of the program's that was too large to be sent as it is.
+const tagImageFitted = "image_fitted"
+
+// fitBlock returns what stands for a block in whose place an image may be too large, and what there is to say about that.
+func fitBlock(b agent.Block) (fitted agent.Content, notes []string) {
+	switch b := known(b).(type) {
+	case *agent.ImageBlock:
+		if content, note := fitGivenImage(b); note != "" {
+			return content, []string{note}
+		}
+	case *agent.UnknownBlock:
+		if b.Type == "document" {
+			return fitDocument(b)
+		}
+	}
+	return agent.Content{b}, nil
+}
+
+// fitGivenImage brings an image of the program's within the limits. What is no image that could be looked at
+// is left to the API, which refuses it at once. note is empty if the image stays.
+func fitGivenImage(b *agent.ImageBlock) (fitted agent.Content, note string) {
+	if b.Source.Type != "base64" {
+		return nil, ""
+	}
+	data, _ := decodeBase64(b.Source.Data)
+	cfg, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil || max(cfg.Width, cfg.Height) <= maxImageSide && len(b.Source.Data) <= maxImageBase64 {
+		return nil, ""
+	}
+	fitted = scaledImage(b.Source.MediaType, data)
+	if i := slices.IndexFunc(fitted, func(b agent.Block) bool { _, ok := b.(*agent.ImageBlock); return ok }); i >= 0 {
+		fitted[i].(*agent.ImageBlock).Extra = b.Extra
+		return fitted, fmt.Sprintf("An image of %d by %d pixels was scaled down: a request with many images takes %d at most.", cfg.Width, cfg.Height, maxImageSide)
+	}
+	return fitted, fmt.Sprintf("An image of %d by %d pixels could not be scaled down, and a note stands for it.", cfg.Width, cfg.Height)
+}
+
+// scaledImage is an image as a result of a tool would show it: scaled down if it is too large, or a note.
+func scaledImage(mediaType string, data []byte) agent.Content {
+	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: mediaType, Data: data}}}
+	return modelContent(mcphost.ModelContent("the history", "image", res, nil))
+}
+
+// fitDocument fits the images among the content of a document.
+func fitDocument(b *agent.UnknownBlock) (fitted agent.Content, notes []string) {
+	same := agent.Content{b}
+	var fields, source map[string]json.RawMessage
+	var content agent.Content
+	if json.Unmarshal(b.Raw, &fields) != nil || json.Unmarshal(fields["source"], &source) != nil || len(source["content"]) == 0 ||
+		source["content"][0] != '[' || content.UnmarshalJSON(source["content"]) != nil {
+		return same, nil
+	}
+	var inner agent.Content
+	for _, b := range content {
+		blocks, said := fitBlock(b)
+		inner, notes = append(inner, blocks...), append(notes, said...)
+	}
+	if len(notes) == 0 {
+		return same, nil
+	}
+	source["content"] = encode(inner)
+	fields["source"] = encode(source)
+	return agent.Content{&agent.UnknownBlock{Type: b.Type, Raw: encode(fields)}}, notes
+}
+
+// cacheField is the field of a block that sets a breakpoint of the cache.
+const cacheField = "cache_control"
+
+// unmarked is an encoded block without breakpoints of the cache, and the one that the block itself had.
+// Those of blocks in it are left out: what they would keep, the breakpoints of messages keep.
+func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
+	if !bytes.Contains(raw, []byte(`"`+cacheField+`"`)) {
+		return raw, nil
+	}
+	fields, changed := withoutMarks(raw)
+	if !changed {
+		return raw, nil
+	}
+	var own map[string]json.RawMessage
+	if json.Unmarshal(raw, &own) == nil && isObject(own[cacheField]) {
+		mark = own[cacheField]
+	}
+	return encodeBlock(agent.DecodeBlock(fields)), mark
+}
+
+// withoutMarks is a block without breakpoints, in it and in the blocks that it holds.
+func withoutMarks(raw json.RawMessage) (clean json.RawMessage, changed bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return raw, false
+	}
+	if _, changed = fields[cacheField]; changed {
+		delete(fields, cacheField)
+	}
+	for _, name := range []string{"content", "source"} {
+		var list []json.RawMessage
+		switch inner := bytes.TrimSpace(fields[name]); {
+		case len(inner) == 0:
+		case inner[0] == '{':
+			if cleaned, ok := withoutMarks(inner); ok {
+				fields[name], changed = cleaned, true
+			}
+		case inner[0] == '[' && json.Unmarshal(inner, &list) == nil:
+			within := false
+			for i := range list {
+				cleaned, ok := withoutMarks(list[i])
+				list[i], within = cleaned, within || ok
+			}
+			if within {
+				fields[name], changed = encode(list), true
+			}
+		}
+	}
+	if !changed {
+		return raw, false
+	}
+	return encode(fields), true
+}
+
+// maxMarks is how many breakpoints of the cache a request may have.
+const maxMarks = 4
+
+// marks are where a request has breakpoints of the cache.
+type marks struct {
+	prompt bool                      // at the end of what is before the messages
+	parts  map[place]json.RawMessage // their values
+}
+
+// A place is a part of an entry of the history.
+type place struct{ entry, part int }
+
+// marks chooses the breakpoints: at the end of the prompt, of the newest two entries of the user's (the newer
+// one is for the next request to read, the older one is what this request reads, however many blocks have
+// come in between), and as many of the program's own as there is room for, the newest first. One that lasts
+// an hour may stand behind no shorter one, so those before it, which it makes superfluous, go.
+func (h *history) marks() marks {
+	m := marks{prompt: true, parts: map[place]json.RawMessage{}}
+	for i := len(h.entries) - 1; i >= 0 && len(m.parts) < 2; i-- {
+		if e := h.entries[i]; e.role == roleUser {
+			last := len(e.parts) - 1
+			m.parts[place{i, last}] = ephemeral
+			if own := e.parts[last].mark; own != nil {
+				m.parts[place{i, last}] = own
+			}
+		}
+	}
+	for i, e := range slices.Backward(h.entries) {
+		for j, p := range slices.Backward(e.parts) {
+			at := place{i, j}
+			if p.mark != nil && m.parts[at] == nil && len(m.parts)+1 < maxMarks {
+				m.parts[at] = p.mark
+			}
+		}
+	}
+	last := place{-1, -1}
+	for at, mark := range m.parts {
+		if lastsAnHour(mark) && (at.entry > last.entry || at.entry == last.entry && at.part > last.part) {
+			last = at
+		}
+	}
+	if last.entry < 0 {
+		return m
+	}
+	m.prompt = false
+	for at, mark := range m.parts {
+		if !lastsAnHour(mark) && (at.entry < last.entry || at.entry == last.entry && at.part < last.part) {
+			delete(m.parts, at)
+		}
+	}
+	return m
+}
+
+// ephemeral is a breakpoint of five minutes.
+var ephemeral = json.RawMessage(`{"type":"ephemeral"}`)
+
+func lastsAnHour(mark json.RawMessage) bool {
+	var m struct {
+		TTL string `json:"ttl"`
+	}
+	decodeLoose(mark, &m)
+	return strings.EqualFold(m.TTL, "1h")
+}
+
+// withMark returns an encoded block with a breakpoint of the cache.
+func withMark(block, mark json.RawMessage) json.RawMessage {
+	if !bytes.HasSuffix(block, []byte("}")) || len(block) < 3 {
+		return block
+	}
+	return slices.Concat(block[:len(block)-1], []byte(`,"`+cacheField+`":`), mark, []byte("}"))
+}
