@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tenon-sdk/tenon/internal/memhttp"
 )
 
 // A streamServer is a rawHTTP without a network whose standing stream, or answer to subscriptions/listen, is cut by what
@@ -42,7 +44,7 @@ func (s *streamServer) count() int {
 
 func (s *streamServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.Header.Get(headerMethod) != methodListen {
-		return inMemory{&s.raw}.RoundTrip(r)
+		return (&memhttp.Transport{Handler: &s.raw}).RoundTrip(r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

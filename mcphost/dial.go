@@ -38,7 +38,8 @@ type dialer struct {
 	limits limits
 	handle handlers
 
-	era atomic.Int32 // so that a server is probed once, not at each connection
+	era   atomic.Int32 // so that a server is probed once, not at each connection
+	extra atomic.Int32 // handshakes that attempts made beyond their first, since the owner last asked
 
 	mu       sync.Mutex            // guards the rest
 	rejected map[RejectedTool]bool // that were logged, of the latest list
@@ -127,6 +128,7 @@ func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
 	l, err := d.tryStdio(ctx, c, d.era.Load() != eraSessions)
 	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && endedInHandshake(err) {
 		d.awaitClosed(ctx.Done())
+		d.extra.Add(1)
 		again, aerr := d.tryStdio(ctx, c, false)
 		if aerr == nil || ctx.Err() == nil {
 			l, err = again, aerr

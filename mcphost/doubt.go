@@ -109,7 +109,8 @@ func (l *remoteLink) refusesAll(ctx context.Context) error {
 	return nil
 }
 
-// askAnything asks for a list that the server answered before or, if it has no tools, one that it declared.
+// askAnything asks for a list that the server answered before or, if it has no tools, one that it declared. Of one that
+// answered no list of tools yet a ping says as much.
 func (l *remoteLink) askAnything(ctx context.Context) error {
 	var err error
 	switch c := l.told.capabilities; {
@@ -119,6 +120,8 @@ func (l *remoteLink) askAnything(ctx context.Context) error {
 		_, err = l.inner.ListResources(ctx, nil)
 	case l.wire.served("prompts/list") || c.Tools == nil && c.Prompts != nil:
 		_, err = l.inner.ListPrompts(ctx, nil)
+	case l.told.version < statelessSince:
+		err = l.inner.Ping(ctx, nil)
 	}
 	return err
 }

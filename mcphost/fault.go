@@ -112,11 +112,13 @@ func transient(err error, he *HTTPError, e *ConnectError) bool {
 	switch {
 	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, errRedirect) || unmendable(err):
 		return false
+	case errors.Is(err, errSessionLost) && (he == nil || he.Status != http.StatusUnauthorized):
+		return true
 	case he != nil:
 		return he.Status >= 500 || he.Status == http.StatusTooManyRequests || he.Status == http.StatusRequestTimeout
 	case errors.As(err, &dns):
 		return !dns.IsNotFound
-	case errors.Is(err, ErrTimeout), errors.Is(err, ErrConnectionLost), errors.Is(err, errSessionLost),
+	case errors.Is(err, ErrTimeout), errors.Is(err, ErrConnectionLost),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &ne):
 		return true
 	}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/memhttp"
 )
 
 // A records collects log records.
@@ -254,7 +256,7 @@ func TestSlowToolIsNoStoppedServer(t *testing.T) {
 			return false
 		}
 		h, err := New(&Options{
-			Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: inMemory{raw}}}},
+			Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: &memhttp.Transport{Handler: raw}}}},
 			Dir:     t.TempDir(), ProbeInterval: NoTimeout,
 		})
 		if err != nil {

@@ -195,7 +195,8 @@ func (h *Host) current() *catalog {
 // Reconnect makes one attempt to connect a server now, in any state, and
 // returns that attempt's error. A server that is switched off is switched on.
 // Calls that run have [Options.CallGrace] to end; those that come meanwhile wait
-// for the new connection.
+// for the new connection. Attempts are at most eight in ten seconds, whoever
+// asks for them: the next waits, and [ServerStatus.NextAttempt] says until when.
 func (h *Host) Reconnect(ctx context.Context, name string) error {
 	c, err := h.conn(name)
 	if err != nil {

@@ -1,208 +1,18 @@
 package mcphost
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tenon-sdk/tenon/internal/memhttp"
 )
-
-// inMemory makes requests to a handler without a network, so that the clock may be a fake one.
-type inMemory struct{ http.Handler }
-
-func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	body := []byte(nil)
-	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
-		r.Body.Close()
-	}
-	in := r.Clone(r.Context())
-	in.Body = io.NopCloser(bytes.NewReader(body))
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, in)
-	return rec.Result(), nil
-}
-
-// handshakes is when each initialize came.
-type handshakes struct {
-	mu sync.Mutex
-	at []time.Time
-}
-
-func (h *handshakes) add() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at = append(h.at, time.Now())
-}
-
-// most returns the most handshakes in any ten seconds.
-func (h *handshakes) most() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	most := 0
-	for i, from := range h.at {
-		n := 0
-		for _, at := range h.at[i:] {
-			if at.Sub(from) < 10*time.Second {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// Whatever makes a host connect again and again, there are less than ten handshakes in any ten seconds, one at a time, and
-// the status says when the next is due. A server that recovers is used again.
-//
-// fault B1
-func TestHandshakesAreBounded(t *testing.T) {
-	forgetful := func() *rawHTTP { return &rawHTTP{} }
-	notFound := func(w http.ResponseWriter) { http.Error(w, "no such session", http.StatusNotFound) }
-	for name, server := range map[string]func(healthy *atomic.Bool) http.Handler{
-		"three nodes behind a balancer": func(healthy *atomic.Bool) http.Handler {
-			nodes := []*rawHTTP{forgetful(), forgetful(), forgetful()}
-			var n atomic.Int64
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				i := int(n.Add(1)) % 3
-				if healthy.Load() {
-					i = 0
-				}
-				nodes[i].ServeHTTP(w, r)
-			})
-		},
-		"forgets the session after each call": func(healthy *atomic.Bool) http.Handler {
-			raw := forgetful()
-			raw.call = func(w http.ResponseWriter, _ *http.Request, m rawMsg) {
-				answerText(w, m.ID, "once")
-				if !healthy.Load() {
-					raw.forget()
-				}
-			}
-			return raw
-		},
-		"forgets the session after the list": func(healthy *atomic.Bool) http.Handler {
-			raw := forgetful()
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				raw.ServeHTTP(w, r)
-				if raw.count("POST tools/list") > 0 && !healthy.Load() {
-					raw.forget()
-				}
-			})
-		},
-		"refuses the second handshake of two": func(healthy *atomic.Bool) http.Handler {
-			raw := forgetful()
-			var n atomic.Int64
-			raw.before = func(w http.ResponseWriter, _ *http.Request, m rawMsg) bool {
-				switch {
-				case healthy.Load():
-					return false
-				case m.Method == "initialize" && n.Add(1)%2 == 0, m.Method == "tools/call":
-					notFound(w)
-					return true
-				}
-				return false
-			}
-			return raw
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var healthy atomic.Bool
-				var shakes handshakes
-				var open atomic.Int64
-				inner := server(&healthy)
-				counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					body, _ := io.ReadAll(r.Body)
-					r.Body = io.NopCloser(bytes.NewReader(body))
-					if bytes.Contains(body, []byte(`"method":"initialize"`)) {
-						shakes.add()
-						if open.Add(1) > 1 {
-							t.Error("two handshakes at a time")
-						}
-						defer open.Add(-1)
-						time.Sleep(10 * time.Millisecond)
-					}
-					inner.ServeHTTP(w, r)
-				})
-				h, err := New(&Options{
-					Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: inMemory{counted}}}},
-					Dir:     t.TempDir(),
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				h.Start(t.Context())
-				defer h.Close()
-				said := false // the status said when the next attempt is due
-				for range 600 {
-					ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-					_, _ = h.CallServer(ctx, "r", "echo", nil, nil)
-					<-ctx.Done()
-					cancel()
-					s := status(t, h, "r")
-					said = said || s.Status != StatusConnected && !s.NextAttempt.IsZero()
-				}
-				if most := shakes.most(); most >= 10 || most < 2 {
-					t.Errorf("%d handshakes in ten seconds", most)
-				}
-				if !said {
-					t.Error("the status never said when the next attempt is due")
-				}
-				healthy.Store(true)
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				for ctx.Err() == nil {
-					if res, err := h.CallServer(ctx, "r", "echo", nil, nil); err == nil && !res.IsError {
-						return
-					}
-					time.Sleep(time.Second)
-				}
-				t.Errorf("not recovered: %s", dump(h))
-			})
-		})
-	}
-}
-
-// A program that asks for connections again and again gets them within the same bound.
-//
-// fault B1
-func TestReconnectIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var shakes handshakes
-		raw := &rawHTTP{before: func(_ http.ResponseWriter, _ *http.Request, m rawMsg) bool {
-			if m.Method == "initialize" {
-				shakes.add()
-			}
-			return false
-		}}
-		h, err := New(&Options{Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: inMemory{raw}}}}, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Start(t.Context())
-		defer h.Close()
-		for range 50 {
-			if err := h.Reconnect(t.Context(), "r"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if most := shakes.most(); most >= 10 || len(shakes.at) < 50 {
-			t.Errorf("%d handshakes in ten seconds, %d in all", most, len(shakes.at))
-		}
-	})
-}
 
 // A refused notification does not end the session.
 //
@@ -360,7 +170,7 @@ func TestNoNewSessionForAWhile(t *testing.T) {
 				}
 				return down.Load()
 			}}
-			h, err := New(&Options{Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: inMemory{raw}}}}, Dir: t.TempDir()})
+			h, err := New(&Options{Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: &memhttp.Transport{Handler: raw}}}}, Dir: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -385,6 +195,72 @@ func TestNoNewSessionForAWhile(t *testing.T) {
 			if got, err := h.CallServer(t.Context(), "r", "echo", nil, nil); err != nil || plainText(got) != "echo {}" {
 				t.Errorf("%d: the later call: %v, %v; %s", code, got, err, dump(h))
 			}
+		})
+	}
+}
+
+// A list of tools that cannot be had when the server is connected, or when it says that they changed, is asked for again
+// after pauses that grow; a server that refuses everything because it lost the session at once is connected anew.
+//
+// fault B3
+func TestListThatCannotBeHad(t *testing.T) {
+	for name, tt := range map[string]struct {
+		refuse func(w http.ResponseWriter, m rawMsg) // of tools/list
+		all    bool                                  // refuses pings as well
+		inits  int
+	}{
+		"an error":          {func(w http.ResponseWriter, m rawMsg) { answerError(w, m.ID, -32603, "still reading them") }, false, 1},
+		"a server's error":  {func(w http.ResponseWriter, m rawMsg) { answerError(w, m.ID, -32000, "still reading them") }, false, 1},
+		"nonsense":          {func(w http.ResponseWriter, m rawMsg) { answer(w, m.ID, `{"tools":"soon"}`) }, false, 1},
+		"no such session":   {func(w http.ResponseWriter, m rawMsg) { answerError(w, m.ID, -32000, "Server not initialized") }, true, 2},
+		"another's session": {func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "call initialize first", 400) }, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				raw := &rawHTTP{}
+				lists := 0
+				raw.before = func(w http.ResponseWriter, _ *http.Request, m rawMsg) bool {
+					bad := time.Since(began) < time.Minute
+					if tt.all {
+						raw.mu.Lock()
+						bad = raw.inits == 1
+						raw.mu.Unlock()
+					}
+					switch {
+					case m.Method == "tools/list" && bad:
+						lists++
+						tt.refuse(w, m)
+					case m.Method == "ping" && bad && tt.all:
+						tt.refuse(w, m)
+					case m.Method == "ping":
+						answer(w, m.ID, `{}`)
+					default:
+						return false
+					}
+					return true
+				}
+				h, err := New(&Options{Servers: map[string]ServerConfig{"r": HTTP{URL: "http://server.test/mcp", HTTPClient: &http.Client{Transport: &memhttp.Transport{Handler: raw}}}}, Dir: t.TempDir()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Start(t.Context())
+				defer h.Close()
+				time.Sleep(10 * time.Second)
+				if s := status(t, h, "r"); !tt.all && (s.Status != StatusConnected || s.Error == "") {
+					t.Errorf("meanwhile: %s, %q", s.Status, s.Error)
+				}
+				time.Sleep(3 * time.Minute)
+				if got, err := h.CallServer(t.Context(), "r", "echo", nil, nil); err != nil || plainText(got) != "echo {}" {
+					t.Errorf("%v, %v: %s", got, err, dump(h))
+				}
+				if s := status(t, h, "r"); s.Error != "" {
+					t.Errorf("afterwards: %q", s.Error)
+				}
+				if raw.inits != tt.inits || lists > 5*(len(listPauses)+1) {
+					t.Errorf("%d handshakes, want %d; %d requests for the list", raw.inits, tt.inits, lists)
+				}
+			})
 		})
 	}
 }

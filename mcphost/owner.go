@@ -34,6 +34,8 @@ type owner struct {
 	// that followed it.
 	pausing   time.Duration
 	relistEnd time.Time
+	again     *time.Timer // until a list that could not be had is asked for again; nil if none was
+	againIn   time.Duration
 }
 
 // A dialing is an attempt under way, a dialed its outcome.
@@ -62,6 +64,7 @@ func (o *owner) loop() {
 	o.apply(evStart, facts{}, nil)
 	for o.turn() {
 	}
+	o.listLater(toolList{}, nil)
 	o.answer(o.conn.ended())
 	o.apply(evClose, facts{}, o.conn.ended())
 }
@@ -112,6 +115,28 @@ func (o *owner) pauseRelist() {
 		o.pausing = relistPause
 	}
 	o.pause = time.NewTimer(o.pausing)
+}
+
+const (
+	// listAgain is the pause before a list of tools that could not be had is asked for again, doubled each time up to
+	// listAgainMax.
+	listAgain    = 5 * time.Second
+	listAgainMax = 5 * time.Minute
+)
+
+// listLater asks for the tools again after a while if no list of them could be had: a server that refuses it may be one that
+// only just starts, and need not tell when it is ready.
+func (o *owner) listLater(list toolList, err error) {
+	if o.again != nil {
+		o.again.Stop()
+		o.again = nil
+	}
+	if err == nil || len(list.tools) > 0 {
+		o.againIn = 0
+		return
+	}
+	o.againIn = min(max(2*o.againIn, listAgain), listAgainMax)
+	o.again = time.AfterFunc(o.againIn, o.toolsChanged)
 }
 
 func due(t *time.Timer) <-chan time.Time {
@@ -354,6 +379,9 @@ func (o *owner) finish(ctx context.Context, d dialed) {
 }
 
 func (o *owner) dialed(d dialed) {
+	for range o.dialer.extra.Swap(0) {
+		o.times.add(time.Now())
+	}
 	if d.of != o.dialing {
 		if d.link != nil { // of an attempt that was called off
 			o.wg.Go(func() { _ = d.link.close() })
@@ -394,6 +422,7 @@ func (o *owner) dialed(d dialed) {
 	o.mu.Unlock()
 	o.apply(evConnected, facts{}, nil)
 	o.keep()
+	o.listLater(d.list, d.list.problem)
 	live := o.rec.link
 	o.wg.Go(func() { o.watch(live) })
 	o.resume(live)
@@ -487,12 +516,13 @@ func (o *owner) relisted(l listing) {
 		return
 	}
 	err := l.err
-	now := time.Now()
-	o.mu.Lock()
-	before, last := o.rec.list, o.rec.err
 	if err == nil {
 		err = l.list.problem
 	}
+	o.listLater(l.list, err)
+	now := time.Now()
+	o.mu.Lock()
+	before, last := o.rec.list, o.rec.err
 	if err == nil || len(l.list.tools) > 0 {
 		o.setList(l.list)
 	}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,13 +40,13 @@ const (
 func TestFaultyConnections(t *testing.T) {
 	kinds := []struct {
 		name  string
-		round func(seed uint64) (mcphost.ServerConfig, func())
+		round func(seed uint64) *bad
 	}{
 		{"stdio", stdioRound},
 		{"http", httpRound},
 		{"sse", sseRound},
 	}
-	n := *rounds / len(kinds)
+	n := *rounds / (len(kinds) + 1) // the rest are those of TestFaultySessions
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			var tally tally
@@ -53,11 +55,11 @@ func TestFaultyConnections(t *testing.T) {
 			for range workers {
 				wg.Go(func() {
 					for seed := range seeds {
-						config, stop := k.round(seed)
-						if err := round(t.Context(), config, &tally); err != nil {
+						b := k.round(seed)
+						if err := round(t.Context(), b, &tally); err != nil {
 							t.Errorf("seed %d: %v", seed, err)
 						}
-						stop()
+						b.stop()
 					}
 				})
 			}
@@ -66,17 +68,73 @@ func TestFaultyConnections(t *testing.T) {
 			}
 			close(seeds)
 			wg.Wait()
-			t.Logf("%d rounds: %d calls answered, %d reported as lost", n, tally.answered, tally.lost)
-			if n >= 50 && (tally.answered == 0 || tally.lost == 0) {
-				t.Error("the faults are too many or too few to show anything")
-			}
+			tally.report(t, n)
 		})
 	}
+}
+
+// A bad is a server behind a bad line.
+type bad struct {
+	config mcphost.ServerConfig
+	stop   func()
+	shakes *handshakes
+	limit  time.Duration               // after which a round counts as hung
+	after  func(h *mcphost.Host) error // what comes after the calls; nil for nothing
+}
+
+// mostHandshakes is how many handshakes with one server there may be in any ten seconds, whatever makes the host connect anew.
+const mostHandshakes = 9
+
+// handshakes is when each handshake of each kind began.
+type handshakes struct {
+	mu sync.Mutex
+	at map[string][]time.Time // by the method that begins it
+}
+
+// see takes note of a request that begins a handshake.
+func (h *handshakes) see(body []byte) {
+	for _, method := range []string{"initialize", "server/discover"} {
+		if bytes.Contains(body, []byte(`"method":"`+method+`"`)) {
+			h.add(method)
+		}
+	}
+}
+
+func (h *handshakes) add(method string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil {
+		h.at = map[string][]time.Time{}
+	}
+	h.at[method] = append(h.at[method], time.Now())
+}
+
+// most returns the most handshakes of one kind in any ten seconds.
+func (h *handshakes) most() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := 0
+	for _, at := range h.at {
+		for i, from := range at {
+			end, _ := slices.BinarySearchFunc(at, from.Add(10*time.Second), time.Time.Compare)
+			most = max(most, end-i)
+		}
+	}
+	return most
 }
 
 type tally struct {
 	mu             sync.Mutex
 	answered, lost int
+	most           int // handshakes of one round
+}
+
+func (c *tally) report(t *testing.T, n int) {
+	t.Helper()
+	t.Logf("%d rounds: %d calls answered, %d reported as lost; at most %d handshakes in ten seconds", n, c.answered, c.lost, c.most)
+	if n >= 50 && (c.answered == 0 || c.lost == 0) {
+		t.Error("the faults are too many or too few to show anything")
+	}
 }
 
 func (c *tally) add(answered bool) {
@@ -91,18 +149,23 @@ func (c *tally) add(answered bool) {
 
 // round connects, calls at once from several goroutines, then one by one, and
 // closes.
-func round(ctx context.Context, config mcphost.ServerConfig, tally *tally) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, hang, errors.New("hung"))
+func round(ctx context.Context, b *bad, tally *tally) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, errors.New("hung"))
 	defer cancel()
 	h, err := mcphost.New(&mcphost.Options{
-		Servers:        map[string]mcphost.ServerConfig{name: config},
+		Servers:        map[string]mcphost.ServerConfig{name: b.config},
 		ConnectTimeout: connectLimit, CallTimeout: callLimit, CloseGrace: callLimit,
+		OnStderr: func(_, line string) {
+			if line == started {
+				b.shakes.add("start")
+			}
+		},
 	})
 	if err != nil {
 		return err
 	}
 	h.Start(ctx)
-	wrong := make(chan error, 2*calls) // never blocks: one a call
+	wrong := make(chan error, 2*calls) // never blocks: one a call, and one after them
 	call := func(token string) {
 		args, _ := json.Marshal(map[string]string{"token": token})
 		res, err := h.CallServer(ctx, name, "echo", args, nil)
@@ -122,6 +185,11 @@ func round(ctx context.Context, config mcphost.ServerConfig, tally *tally) error
 	for i := range calls / 2 {
 		call("alone-" + strconv.Itoa(i))
 	}
+	if b.after != nil {
+		if err := b.after(h); err != nil {
+			wrong <- err
+		}
+	}
 	closed := make(chan error, 1)
 	go func() { closed <- h.Close() }() // waited for below
 	select {
@@ -134,38 +202,57 @@ func round(ctx context.Context, config mcphost.ServerConfig, tally *tally) error
 	}
 	close(wrong)
 	var all []error
+	most := b.shakes.most()
+	if most > mostHandshakes {
+		all = append(all, fmt.Errorf("%d handshakes in ten seconds", most))
+	}
+	tally.mu.Lock()
+	tally.most = max(tally.most, most)
+	tally.mu.Unlock()
 	for err := range wrong {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
 }
 
-func stdioRound(seed uint64) (mcphost.ServerConfig, func()) {
-	return mcphost.Stdio{
-		Command: os.Args[0],
-		Env:     map[string]string{"FAULTS_TEST_CHILD": "stdio", "FAULTS_SEED": strconv.FormatUint(seed, 10)},
-	}, func() {}
+// started is what a child says when it starts.
+const started = "faults: started"
+
+func stdioRound(seed uint64) *bad {
+	return &bad{
+		config: mcphost.Stdio{
+			Command: os.Args[0],
+			Env:     map[string]string{"FAULTS_TEST_CHILD": "stdio", "FAULTS_SEED": strconv.FormatUint(seed, 10)},
+		},
+		stop: func() {}, shakes: new(handshakes), limit: hang,
+	}
 }
 
-func httpRound(seed uint64) (mcphost.ServerConfig, func()) {
+func httpRound(seed uint64) *bad {
 	s := echoServer()
 	p := newProxy(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil), seed)
+	p.listen()
 	client := &http.Client{Transport: &http.Transport{}}
-	return mcphost.HTTP{URL: p.server.URL, HTTPClient: client}, func() {
+	return &bad{config: mcphost.HTTP{URL: p.server.URL, HTTPClient: client}, shakes: &p.shakes, limit: hang, stop: func() {
 		p.close()
 		client.CloseIdleConnections()
-		for ss := range s.Sessions() {
-			ss.Close()
-		}
+		endSessions(s)
+	}}
+}
+
+func endSessions(s *mcp.Server) {
+	for ss := range s.Sessions() {
+		ss.Close()
 	}
 }
 
-func sseRound(seed uint64) (mcphost.ServerConfig, func()) {
+func sseRound(seed uint64) *bad {
 	s := echoServer()
 	p := newProxy(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil), seed)
+	p.listen()
 	client := &http.Client{Transport: &http.Transport{}}
-	return mcphost.SSE{URL: p.server.URL, HTTPClient: client}, func() {
+	return &bad{config: mcphost.SSE{URL: p.server.URL, HTTPClient: client}, shakes: &p.shakes, limit: hang, stop: func() {
 		p.close()
 		client.CloseIdleConnections()
-	}
+	}}
 }

@@ -16,6 +16,7 @@ type proxy struct {
 	upstream http.Handler
 	server   *httptest.Server
 	gone     chan struct{} // closed by close: lets go of exchanges that hang
+	shakes   handshakes
 
 	mu   sync.Mutex // guards the rest
 	odds *odds
@@ -23,17 +24,30 @@ type proxy struct {
 
 func newProxy(upstream http.Handler, seed uint64) *proxy {
 	p := &proxy{upstream: upstream, gone: make(chan struct{}), odds: newOdds(seed)}
+	return p
+}
+
+// listen makes the proxy one on the network.
+func (p *proxy) listen() {
 	p.server = httptest.NewUnstartedServer(p)
 	// The library's handlers complain there about clients that went away.
 	p.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	p.server.Start()
-	return p
 }
 
 func (p *proxy) close() {
 	close(p.gone)
-	p.server.CloseClientConnections()
-	p.server.Close()
+	if p.server != nil {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	}
+}
+
+// heal lets all pass from now on.
+func (p *proxy) heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.odds.rate = 0
 }
 
 func (p *proxy) next() fault {
@@ -47,6 +61,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	p.shakes.see(body)
 	again := func() *http.Request {
 		c := r.Clone(r.Context())
 		c.Body = io.NopCloser(bytes.NewReader(body))
@@ -81,7 +96,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func hangUp(w http.ResponseWriter) {
 	h, ok := w.(http.Hijacker)
 	if !ok {
-		return
+		panic(http.ErrAbortHandler) // there is no network in between
 	}
 	conn, _, err := h.Hijack()
 	if err != nil {

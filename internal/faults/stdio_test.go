@@ -69,6 +69,7 @@ func echoServer() *mcp.Server {
 
 // stdioChild is the server with faults on both of its pipes.
 func stdioChild() {
+	fmt.Fprintln(os.Stderr, started)
 	seed, _ := strconv.ParseUint(os.Getenv("FAULTS_SEED"), 10, 64)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -91,6 +91,7 @@ var rooms = []room{
 	{path: "internal/requirements"},
 	{path: "internal/peers", imports: []string{"internal/skip"}},
 	{path: "internal/growth"},
+	{path: "internal/memhttp"},
 	{path: "internal/mutate"},
 	{path: "internal/skip"},
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
@@ -103,7 +104,7 @@ var rooms = []room{
 }
 
 // testRooms are imported by test files only, and any test file may.
-var testRooms = []string{"internal/growth", "internal/skip", "internal/peers", "internal/schemasuite", "internal/corpus"}
+var testRooms = []string{"internal/growth", "internal/memhttp", "internal/skip", "internal/peers", "internal/schemasuite", "internal/corpus"}
 
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
