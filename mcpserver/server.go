@@ -61,6 +61,8 @@ type Options struct {
 	Middleware Middleware
 	// MaxSchemaDepth is how many levels validation descends into arguments and
 	// results; 0 means 50. A member or an item of the whole is one level deep.
+	// Levels of the schema that apply to one value, such as those of allOf and
+	// $ref, do not count: how a schema is written refuses no value.
 	MaxSchemaDepth int
 	// SkipValidation gives handlers the arguments as they came, unchecked and
 	// without defaults. Results are checked all the same.

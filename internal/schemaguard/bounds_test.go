@@ -82,6 +82,48 @@ func TestWhatIsWrittenTooDeepFailsWhereItIsReached(t *testing.T) {
 	}
 }
 
+// Levels of the schema that apply to one value are no levels of depth. The bounds
+// on a schema hold for them instead.
+//
+// # T16
+//
+// fault I8
+func TestNestingInPlaceIsNoDepth(t *testing.T) {
+	nested := func(n int) string {
+		return strings.Repeat(`{"allOf":[`, n) + `{"properties":{"a":{"type":"integer"}}}` + strings.Repeat(`]}`, n)
+	}
+	chain := func(n int) string {
+		var b strings.Builder
+		for i := range n - 2 { // without the root and the last
+			fmt.Fprintf(&b, `"%d":{"$ref":"#/$defs/%d"},`, i, i+1)
+		}
+		return fmt.Sprintf(`{"$ref":"#/$defs/0","$defs":{%s"%d":{"required":["a"]}}}`, b.String(), n-2)
+	}
+	choice := func(keyword string) string {
+		return strings.Repeat(`{"`+keyword+`":[`, MaxNesting/2) + `{"required":["a"]}` + strings.Repeat(`]}`, MaxNesting/2)
+	}
+	for name, schema := range map[string]string{
+		"allOf": nested(MaxNesting - 1), "references": chain(1000),
+		"anyOf": choice("anyOf"), "oneOf": choice("oneOf"),
+	} {
+		s := mustNew(t, schema)
+		if err := s.Validate([]byte(`{"a":1}`), Limits{Depth: 1}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wrong := `{}`
+		if name == "allOf" {
+			wrong = `{"a":"x"}`
+		}
+		var invalid *ValidationError
+		if err := s.Validate([]byte(wrong), Limits{Depth: 1}); !errors.As(err, &invalid) {
+			t.Errorf("%s: a wrong value: %v", name, err)
+		}
+	}
+	if _, err := New([]byte(chain(MaxSubschemas + 1))); err == nil || !strings.Contains(err.Error(), "more than 10000 subschemas") {
+		t.Errorf("a chain of too many: %v", err)
+	}
+}
+
 func TestCyclesEnd(t *testing.T) {
 	for _, schema := range []string{
 		`{"$ref":"#"}`,
