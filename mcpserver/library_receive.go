@@ -23,8 +23,8 @@ func (f *face) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		switch method {
 		case "tools/call":
 			ctx = context.WithValue(ctx, resultSlotKey{}, &slot)
-			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && !f.has(p.Name) {
-				f.sync()
+			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && f.server.registry().tool(p.Name) != nil && !f.has(p.Name) {
+				f.sync() // it is new
 			}
 		case "resources/read":
 			ctx = context.WithValue(ctx, resultSlotKey{}, &slot)

@@ -3,10 +3,8 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +84,12 @@ type BearerAuth struct {
 	AllowMissingExpiration bool
 	// ClockSkew is how long after its end a token is still good. Zero means not at all.
 	ClockSkew time.Duration
+	// MaxSessions and MaxRequests bound the sessions and the requests of each user
+	// that a token names, as those of [HTTPOptions] bound them for all: no user
+	// takes the room of the others. One more is answered with 429. Zero means a
+	// tenth of the bound for all, but not less than 10; a negative value no bound.
+	MaxSessions int
+	MaxRequests int
 }
 
 // An HTTPHandler serves a [Server] over streamable HTTP, in both eras of the
@@ -103,10 +107,11 @@ type HTTPHandler struct {
 
 	mu      sync.Mutex // guards the rest
 	closing bool
-	serving int           // requests and streams, from their headers on
-	opening int           // sessions that are being opened
-	work    int           // requests in flight, standing streams aside
-	idle    chan struct{} // closed when work is 0; nil while nobody waits
+	serving quota             // requests and streams, from their headers on
+	opening quota             // sessions that are being opened
+	owners  map[string]string // the users of the sessions that are open, by their ids
+	work    int               // requests in flight, standing streams aside
+	idle    chan struct{}     // closed when work is 0; nil while nobody waits
 }
 
 // NewHTTPHandler returns a handler that serves s until Shutdown. A nil s panics.
@@ -114,7 +119,7 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	if s == nil {
 		panic("mcpserver: NewHTTPHandler without a server")
 	}
-	h := &HTTPHandler{opts: httpDefaults(o), face: newFace(s)}
+	h := &HTTPHandler{opts: httpDefaults(o), face: newFace(s), owners: make(map[string]string)}
 	h.face.resumes = h.opts.EventStore != nil
 	h.log = h.opts.Logger
 	if h.log == nil {
@@ -167,9 +172,16 @@ func httpDefaults(o *HTTPOptions) HTTPOptions {
 	if opts.IdleTimeout == 0 {
 		opts.IdleTimeout = DefaultIdleTimeout
 	}
-	if opts.Auth != nil && opts.Auth.Verify == nil {
+	if opts.Auth == nil {
+		return opts
+	}
+	if opts.Auth.Verify == nil {
 		panic("mcpserver: HTTPOptions.Auth without Verify")
 	}
+	a := *opts.Auth
+	a.MaxSessions = userBound(a.MaxSessions, opts.MaxSessions)
+	a.MaxRequests = userBound(a.MaxRequests, opts.MaxRequests)
+	opts.Auth = &a
 	return opts
 }
 
@@ -179,7 +191,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	answer := &refusalWriter{ResponseWriter: w}
 	defer func() {
 		if answer.status >= http.StatusBadRequest {
-			h.refusals.refused(req, answer.status, strings.TrimSpace(strings.ToValidUTF8(string(answer.reason), "")))
+			h.refusals.refused(req, answer.status, string(answer.reason))
 		}
 	}()
 	if err := h.checkSource(req); err != nil {
@@ -191,12 +203,15 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // serve hands a request to the era that it belongs to.
 func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
-	if full := h.enter(); full != nil {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, full.Error(), http.StatusServiceUnavailable)
+	user := ""
+	if token := auth.TokenInfoFromContext(req.Context()); token != nil {
+		user = token.UserID
+	}
+	if full := h.enter(user); full != nil {
+		full.answer(w, "1")
 		return
 	}
-	defer h.leave()
+	defer h.leave(user)
 	info, status, err := h.read(w, req)
 	if err != nil {
 		http.Error(w, err.Error(), status)
@@ -212,61 +227,16 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		h.modern.ServeHTTP(w, req)
 		return
 	}
-	if info.opens && !h.reserve() {
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, fmt.Sprintf("the limit of %d sessions is reached", h.opts.MaxSessions), http.StatusServiceUnavailable)
+	if !info.opens {
+		h.legacy.ServeHTTP(w, req)
 		return
 	}
+	if full := h.reserve(user); full != nil {
+		full.answer(w, "30")
+		return
+	}
+	defer func() { h.unreserve(user, w.Header().Get("Mcp-Session-Id")) }() // it is open now, and counted as such
 	h.legacy.ServeHTTP(w, req)
-	if info.opens {
-		h.unreserve() // it is open now, and counted as such
-	}
-}
-
-// enter counts a request that is being served, unless there are too many.
-func (h *HTTPHandler) enter() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.opts.MaxRequests >= 0 && h.serving >= h.opts.MaxRequests {
-		return fmt.Errorf("the limit of %d requests at a time is reached", h.opts.MaxRequests)
-	}
-	h.serving++
-	return nil
-}
-
-func (h *HTTPHandler) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.serving--
-}
-
-// Sessions returns how many sessions are open (protocol up to 2025-11-25).
-func (h *HTTPHandler) Sessions() int {
-	open := 0
-	for ss := range h.face.lib.Sessions() {
-		if ss.ID() != "" {
-			open++
-		}
-	}
-	return open
-}
-
-// reserve reports whether one more session may be opened, and counts it until
-// unreserve: the library counts a session only once its request is being served.
-func (h *HTTPHandler) reserve() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.opts.MaxSessions >= 0 && h.Sessions()+h.opening >= h.opts.MaxSessions {
-		return false
-	}
-	h.opening++
-	return true
-}
-
-func (h *HTTPHandler) unreserve() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.opening--
 }
 
 func (h *HTTPHandler) begin(stands bool) bool {

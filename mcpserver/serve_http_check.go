@@ -83,7 +83,7 @@ func isLoopback(hostport string) bool {
 // A httpRequest is what serve must know of a request.
 type httpRequest struct {
 	modern bool // it follows 2026-07-28
-	opens  bool // it opens a session
+	opens  bool // it may open a session: for the library each without one does, and a batch can initialize
 	stands bool // its answer is a stream that stays open
 }
 
@@ -112,6 +112,7 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 		return info, http.StatusBadRequest, errors.New("the body could not be read")
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
+	info.opens = !info.modern && req.Header.Get("Mcp-Session-Id") == "" // look may know better
 	msgs, batch, err := rpcmsg.Parse(body)
 	switch {
 	case errors.Is(err, rpcmsg.ErrBatch):
@@ -122,8 +123,15 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 	default:
 		info.look(req, msgs[0])
 	}
+	if info.opens && len(body) > maxOpeningBytes {
+		return info, http.StatusRequestEntityTooLarge, fmt.Errorf("the body of a request outside of a session is longer than %d bytes", maxOpeningBytes)
+	}
 	return info, 0, nil
 }
+
+// maxOpeningBytes bounds the body of a request that may open a session, which keeps
+// what its client says of itself for as long as it is open.
+const maxOpeningBytes = 64 << 10
 
 // look finds out what a POST is.
 func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
@@ -132,7 +140,7 @@ func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
 	}
 	hasSession := req.Header.Get("Mcp-Session-Id") != ""
 	info.modern = info.modern || !hasSession && metaVersion(m) >= firstModern
-	info.opens = !info.modern && !hasSession && m.Method == "initialize"
+	info.opens = info.opens && !info.modern
 	info.stands = m.Method == "subscriptions/listen"
 }
 

@@ -41,7 +41,7 @@ func (l *refusalLog) refused(req *http.Request, status int, reason string) {
 	left := l.left
 	l.left = 0
 	l.mu.Unlock()
-	attrs := []any{"status", status, "reason", withoutCredentials(req, reason), "method", req.Method, "remote", req.RemoteAddr, "host", req.Host}
+	attrs := []any{"status", status, "reason", reasonOf(req, reason), "method", clipped(req.Method), "remote", req.RemoteAddr, "host", clipped(req.Host)}
 	if left > 0 {
 		attrs = append(attrs, "unrecorded", left)
 	}
@@ -59,17 +59,35 @@ func (l *refusalLog) flush() {
 	}
 }
 
-// withoutCredentials takes out of a text what the request's Authorization header
-// holds: the text may come from a verifier that repeats the token.
-func withoutCredentials(req *http.Request, text string) string {
+// clipped is the beginning of a text that the client wrote.
+func clipped(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// reasonOf is the beginning of an answer without what the request's Authorization
+// header holds: the text may come from a verifier that repeats the token, and may
+// have been cut in the middle of it.
+func reasonOf(req *http.Request, text string) string {
+	cut := len(text) == maxReason
 	for _, value := range req.Header.Values("Authorization") {
 		for _, secret := range strings.Fields(value) {
-			if !strings.EqualFold(secret, "bearer") {
-				text = strings.ReplaceAll(text, secret, "***")
+			if strings.EqualFold(secret, "bearer") {
+				continue
+			}
+			text = strings.ReplaceAll(text, secret, "***")
+			for n := min(len(secret), len(text)); cut && n > 0; n-- {
+				if strings.HasSuffix(text, secret[:n]) {
+					text = text[:len(text)-n] + "***"
+					break
+				}
 			}
 		}
 	}
-	return text
+	return strings.TrimSpace(strings.ToValidUTF8(text, ""))
 }
 
 // A refusalWriter notes the status and the beginning of the body of an answer that

@@ -122,6 +122,33 @@ func TestHTTPRecordsWhatItTurnsAway(t *testing.T) {
 	}
 }
 
+// A record ends before a token that its reason was cut in, and holds no more than the
+// beginning of what the client wrote.
+//
+// fault C7
+func TestHTTPRecordsAreShort(t *testing.T) {
+	s := served(t)
+	defer s.Close()
+	for _, before := range []int{0, 200, 270, 290, 400} {
+		var log records
+		h := mcpserver.NewHTTPHandler(s, &mcpserver.HTTPOptions{Logger: log.logger(), Auth: &mcpserver.BearerAuth{
+			Verify: func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+				return nil, fmt.Errorf("%w: %s%s", auth.ErrInvalidToken, strings.Repeat(".", before), token)
+			},
+		}})
+		req := httptest.NewRequestWithContext(t.Context(), strings.Repeat("M", 10_000), "http://127.0.0.1/", http.NoBody)
+		req.Host = "h" + strings.Repeat("o", 10_000)
+		req.Header.Set("Authorization", "Bearer "+strings.Repeat("s3cret", 200))
+		h.ServeHTTP(httptest.NewRecorder(), req)
+		if all, text := log.take(t); len(all) != 1 || strings.Contains(text, "s3") || len(text) > 1000 || before == 270 && !strings.HasSuffix(all[0].Reason, ".***") {
+			t.Errorf("a token after %d bytes: %s", before, text)
+		}
+		if err := h.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A flood of refused requests makes a hundred records a minute. How many have none
 // is said with the next record, or in the end.
 //

@@ -342,7 +342,7 @@ func TestHTTPShutdownIsGraceful(t *testing.T) {
 }
 
 // standing opens the stream on which the server sends by itself.
-func standing(t *testing.T, url, id string) io.Reader {
+func standing(t *testing.T, url, id string, headers ...string) io.Reader {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -350,6 +350,9 @@ func standing(t *testing.T, url, id string) io.Reader {
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Mcp-Session-Id", id)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,130 @@
+package mcpserver
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+)
+
+// A quota counts what is in use, in all and by each user.
+type quota struct {
+	all   int
+	users map[string]int
+}
+
+func (q *quota) add(user string, n int) {
+	q.all += n
+	if user == "" {
+		return
+	}
+	if q.users == nil {
+		q.users = make(map[string]int)
+	}
+	if q.users[user] += n; q.users[user] == 0 {
+		delete(q.users, user)
+	}
+}
+
+// A fullError says which limit a request would pass.
+type fullError struct {
+	status int
+	text   string
+}
+
+func (e *fullError) answer(w http.ResponseWriter, after string) {
+	w.Header().Set("Retry-After", after)
+	http.Error(w, e.text, e.status)
+}
+
+// checkBounds reports a limit that one more would pass. Negative limits are none.
+func checkBounds(what string, all, most, users, userMost int) *fullError {
+	if most >= 0 && all >= most {
+		return &fullError{http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d %s is reached", most, what)}
+	}
+	if userMost >= 0 && users >= userMost {
+		return &fullError{http.StatusTooManyRequests, fmt.Sprintf("the limit of %d %s for each user is reached", userMost, what)}
+	}
+	return nil
+}
+
+// userBound is the limit for each user where bound says it, or that for all does.
+func userBound(bound, all int) int {
+	const least = 10
+	switch {
+	case bound != 0:
+		return bound
+	case all < 0:
+		return -1
+	}
+	return max(all/10, least)
+}
+
+// userBounds are the limits for a user, none for a client that is not known.
+func (h *HTTPHandler) userBounds(user string) (sessions, requests int) {
+	if user == "" {
+		return -1, -1
+	}
+	return h.opts.Auth.MaxSessions, h.opts.Auth.MaxRequests
+}
+
+// enter counts a request that is being served, unless there are too many.
+func (h *HTTPHandler) enter(user string) *fullError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, most := h.userBounds(user)
+	if full := checkBounds("requests at a time", h.serving.all, h.opts.MaxRequests, h.serving.users[user], most); full != nil {
+		return full
+	}
+	h.serving.add(user, 1)
+	return nil
+}
+
+func (h *HTTPHandler) leave(user string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serving.add(user, -1)
+}
+
+// Sessions returns how many sessions are open (protocol up to 2025-11-25).
+func (h *HTTPHandler) Sessions() int { return len(h.sessionIDs()) }
+
+func (h *HTTPHandler) sessionIDs() map[string]bool {
+	open := make(map[string]bool)
+	for ss := range h.face.lib.Sessions() {
+		if id := ss.ID(); id != "" {
+			open[id] = true
+		}
+	}
+	return open
+}
+
+// reserve counts one more session until unreserve, unless there are too many: the
+// library counts a session only once its request is being served.
+func (h *HTTPHandler) reserve(user string) *fullError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	open := h.sessionIDs()
+	maps.DeleteFunc(h.owners, func(id, _ string) bool { return !open[id] })
+	users := h.opening.users[user]
+	for _, owner := range h.owners {
+		if owner == user {
+			users++
+		}
+	}
+	most, _ := h.userBounds(user)
+	if full := checkBounds("sessions", len(open)+h.opening.all, h.opts.MaxSessions, users, most); full != nil {
+		return full
+	}
+	h.opening.add(user, 1)
+	return nil
+}
+
+// unreserve ends what reserve began; id is that of the session, if one was opened.
+func (h *HTTPHandler) unreserve(user, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opening.add(user, -1)
+	if user != "" && id != "" {
+		h.owners[id] = user
+	}
+}
