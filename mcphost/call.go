@@ -124,6 +124,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		return nil, ce
 	}
 	defer leave()
+	var ran error // of the attempt that may have run, if the call was made again after it
 	for try := 0; ; try++ {
 		res, sent, t, err := h.tryCall(ctx, c, tool, args, o)
 		if err == nil {
@@ -132,7 +133,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) && !sent {
+		if errors.Is(err, ErrUnknownTool) || errors.Is(err, ErrClosed) && isClosed(h.done) && !sent && ran == nil {
 			return nil, err
 		}
 		if errors.Is(err, ErrReplaced) && !sent && try < maxTries { // the new one has not heard of it
@@ -143,12 +144,18 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		}
 		// What was never sent may be sent on the next connection; what may have
 		// run is made again once.
-		again := try == 0 || try < maxTries && !sent && errors.Is(err, ErrConnectionLost)
+		again := try == 0 || try < maxTries && !sent && (errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost))
 		if again && t != nil && mayRepeat(err, sent, t) {
+			if sent {
+				ran = err
+			}
 			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", c.dialer.mask.wrap(err).Error()))...)
 			if !neverSent(err) || sleep(ctx, repeatPause) {
 				continue
 			}
+		}
+		if ran != nil && !sent {
+			sent, err = true, fmt.Errorf("%w (made again after: %w)", err, ran)
 		}
 		ce := c.callError(tool, sent, err)
 		c.recordCall(o.logged(ctx), ce)

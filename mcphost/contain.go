@@ -30,19 +30,25 @@ const (
 	logWindow = 10 * time.Second
 )
 
-// A limitedLog writes a bounded number of records in a time: what a server or a call causes must not flood a log.
+// A limitedLog writes a bounded number of records of each kind in a time: what a server or a call causes must not flood a
+// log, nor hide what is of another kind.
 type limitedLog struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards the rest
-	since   time.Time  // when the window began
-	written int        // in this window
-	left    int        // records left out since the last one written
+	mu    sync.Mutex            // guards the rest
+	kinds map[string]*logBudget // by message
 }
 
-// Error and LogAttrs write a record, with the number of those left out before it, or leave it out.
+// A logBudget is what was written of one kind.
+type logBudget struct {
+	since   time.Time // when the window began
+	written int       // in this window
+	left    int       // records left out since the last one written
+}
+
+// Error and LogAttrs write a record, with the number of those of its kind left out before it, or leave it out.
 func (l *limitedLog) Error(msg string, args ...any) {
-	if left, ok := l.admit(); ok {
+	if left, ok := l.admit(msg); ok {
 		if left > 0 {
 			args = append(args, "left_out", left)
 		}
@@ -51,7 +57,7 @@ func (l *limitedLog) Error(msg string, args ...any) {
 }
 
 func (l *limitedLog) LogAttrs(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
-	if left, ok := l.admit(); ok {
+	if left, ok := l.admit(msg); ok {
 		if left > 0 {
 			attrs = append(attrs, slog.Int("left_out", left))
 		}
@@ -59,19 +65,27 @@ func (l *limitedLog) LogAttrs(ctx context.Context, level slog.Level, msg string,
 	}
 }
 
-// admit reports whether there is room for a record, and how many were left out before it.
-func (l *limitedLog) admit() (left int, ok bool) {
+// admit reports whether there is room for a record, and how many of its kind were left out before it.
+func (l *limitedLog) admit(msg string) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); now.Sub(l.since) >= logWindow {
-		l.since, l.written = now, 0
+	k := l.kinds[msg]
+	if k == nil {
+		if l.kinds == nil {
+			l.kinds = map[string]*logBudget{}
+		}
+		k = &logBudget{}
+		l.kinds[msg] = k
 	}
-	if l.written >= logBurst {
-		l.left++
+	if now := time.Now(); now.Sub(k.since) >= logWindow {
+		k.since, k.written = now, 0
+	}
+	if k.written >= logBurst {
+		k.left++
 		return 0, false
 	}
-	l.written++
-	left, l.left = l.left, 0
+	k.written++
+	left, k.left = k.left, 0
 	return left, true
 }
 

@@ -316,3 +316,28 @@ func TestCallGraceIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// Records of calls that timed out, however many, hide none of a call that was cut off.
+// fault G6
+func TestKindsOfRecordsHaveLimitsOfTheirOwn(t *testing.T) {
+	var log syncBuffer
+	h := newHost(t, map[string]ServerConfig{"stdio": child("library")}, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	connected(t, h)
+	for range logBurst + 1 {
+		if _, err := h.CallServer(soon(t), "stdio", "wait", nil, &CallOptions{Timeout: time.Millisecond}); !errors.Is(err, ErrTimeout) {
+			t.Errorf("got %v, want a time-out", err)
+		}
+	}
+	calls := begun(t, h, "stdio")
+	if err := h.Reconnect(soon(t), "stdio"); err != nil {
+		t.Error(err)
+	}
+	if err := <-calls["stdio"]; !errors.Is(err, ErrReconnected) {
+		t.Errorf("got %v, want a call that was cut off", err)
+	}
+	for msg, want := range map[string]int{"call timed out": logBurst, "call failed": 1} {
+		if n := strings.Count(log.String(), `msg="`+msg+`"`); n != want {
+			t.Errorf("%d records %q, want %d", n, msg, want)
+		}
+	}
+}

@@ -146,7 +146,7 @@ func (e *CallError) Error() string {
 // mayHaveRun reports whether a tool may have run without anybody having heard of
 // its end: the call was sent and not answered.
 func (e *CallError) mayHaveRun() bool {
-	return e.Tool != "" && e.Sent && (errors.Is(e.Err, ErrTimeout) || errors.Is(e.Err, ErrConnectionLost) ||
+	return e.Tool != "" && e.Sent && (errors.Is(e.Err, ErrTimeout) || errors.Is(e.Err, ErrConnectionLost) || errors.Is(e.Err, errSessionLost) ||
 		errors.As(e.Err, new(*cutError)) || errors.Is(e.Err, errLinkClosed) || errors.Is(e.Err, ErrTooLarge))
 }
 

@@ -149,11 +149,52 @@ func TestLostSessionDoesNotRepeatWhatMayHaveRun(t *testing.T) {
 	h := newHost(t, map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL}})
 	connected(t, h)
 	var ce *CallError
-	if _, err := h.Call(soon(t), "mcp__r__echo", nil, nil); !errors.As(err, &ce) || !ce.Sent {
+	if _, err := h.Call(soon(t), "mcp__r__echo", nil, nil); !errors.As(err, &ce) || !ce.Sent || !strings.HasSuffix(err.Error(), "; the tool may have run") {
 		t.Errorf("the call whose connection was closed: %v", err)
 	}
 	if got := text(t, h, "mcp__r__echo", `{}`); got != "echo {}" || calls.Load() != 2 || raw.inits != 2 {
 		t.Errorf("the next: %q, %d calls, %d handshakes", got, calls.Load(), raw.inits)
+	}
+}
+
+// A call of a read-only tool whose response broke off with the server, and with it the session, is made again in a new
+// session. If none is to be had, its error says that the tool may have run the first time.
+//
+// fault B2
+// fault G5
+func TestResponseAndSessionLost(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		var calls atomic.Int64
+		var down atomic.Bool
+		raw := &rawHTTP{tools: `[{"name":"look","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}]`}
+		raw.before = func(w http.ResponseWriter, _ *http.Request, m rawMsg) bool {
+			if down.Load() && m.Method == "initialize" {
+				http.Error(w, "being deployed", http.StatusServiceUnavailable)
+				return true
+			}
+			return false
+		}
+		raw.call = func(w http.ResponseWriter, _ *http.Request, m rawMsg) {
+			if calls.Add(1) == 1 {
+				down.Store(!back)
+				raw.forget()
+				panic(http.ErrAbortHandler)
+			}
+			answer(w, m.ID, `{"content":[{"type":"text","text":"seen"}]}`)
+		}
+		h := newHost(t, map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL}})
+		connected(t, h)
+		res, err := h.Call(soon(t), "mcp__r__look", nil, nil)
+		if back {
+			if err != nil || plainText(res) != "seen" || calls.Load() != 2 || raw.inits != 2 {
+				t.Errorf("got %v, %v after %d calls and %d handshakes", res, err, calls.Load(), raw.inits)
+			}
+			continue
+		}
+		var ce *CallError
+		if !errors.As(err, &ce) || !ce.Sent || !strings.Contains(err.Error(), "being deployed") || !strings.HasSuffix(err.Error(), "; the tool may have run") || calls.Load() != 1 {
+			t.Errorf("with no new session: %v after %d calls", err, calls.Load())
+		}
 	}
 }
 
