@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,10 +28,10 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				running := 0
+				var running atomic.Int32
 				gate := make(chan struct{})
 				p := &fakeProvider{call: func(context.Context, mcpserver.Call) (*mcpserver.Result, error) {
-					running++
+					running.Add(1)
 					<-gate
 					return mcpserver.Text("ok"), nil
 				}}
@@ -47,8 +48,8 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				if running != 2 || len(out) != 0 {
-					t.Errorf("%d calls run, %d ended", running, len(out))
+				if running.Load() != 2 || len(out) != 0 {
+					t.Errorf("%d calls run, %d ended", running.Load(), len(out))
 				}
 				_, err := h.CallServer(t.Context(), "a", "t", nil, nil)
 				var busy *BusyError
