@@ -20,6 +20,7 @@ func (s *session) follow(kind string, m agent.Message) bool {
 		s.idle, s.expected = false, ""
 		s.turning = true
 		s.told = told{SessionID: m.SessionID, CWD: m.CWD, PermissionMode: m.PermissionMode}
+		s.reviewRules()
 	case *agent.Assistant:
 		s.followAnswer(m)
 	case *agent.User:

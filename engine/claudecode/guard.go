@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -167,15 +166,7 @@ func (s *session) hookFailed(ctx context.Context, event string, err error) {
 	s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "event", event, "error", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := fmt.Sprintf("A %s hook failed, and the run goes on without it: %v", event, err)
-	m, failed := agent.NewSystem("informational", s.told.SessionID, uuid.NewString(), struct {
-		Content string `json:"content"`
-		Level   string `json:"level"`
-		Tag     string `json:"tag"`
-	}{text, "warning", "hook_callback_failed"})
-	if failed == nil {
-		s.deliver(m, len(text))
-	}
+	s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
 }
 
 // recheck runs the program's hooks once more for a call whose input is not what they saw: a hook of a

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -94,18 +95,24 @@ func (s *session) heed(o agent.HookOutput) {
 	if o.AdditionalContext != "" {
 		s.notices = append(s.notices, o.AdditionalContext)
 	}
-	s.inform(o.SystemMessage)
+	s.inform("notice", "", o.SystemMessage)
 }
 
-// inform tells the program what a hook has for the user. The caller holds s.mu.
-func (s *session) inform(text string) {
+// warn tells the program of something that the run survives. The caller holds s.mu.
+func (s *session) warn(tag, format string, args ...any) {
+	s.inform("warning", tag, fmt.Sprintf(format, args...))
+}
+
+// inform tells the program something in a message of its own. The caller holds s.mu.
+func (s *session) inform(level, tag, text string) {
 	if text == "" {
 		return
 	}
 	m, err := agent.NewSystem("informational", s.told.SessionID, uuid.NewString(), struct {
 		Content string `json:"content"`
 		Level   string `json:"level"`
-	}{text, "notice"})
+		Tag     string `json:"tag,omitempty"`
+	}{text, level, tag})
 	if err == nil {
 		s.deliver(m, len(text))
 	}

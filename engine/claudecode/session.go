@@ -102,7 +102,8 @@ type session struct {
 	// interruptNext is set when the CLI was told to interrupt a turn that it had not begun.
 	interruptNext bool
 	clock         *turnClock // nil without a turn, or a limit
-	notices       []string   // what hooks on Notification have for the model
+	review        ruleReview
+	notices       []string // what hooks on Notification have for the model
 }
 
 // told is what the CLI last said of the session.
@@ -112,7 +113,7 @@ func newSession(e *Engine, o *agent.Options) *session {
 	return &session{
 		engine: e, opts: o, answered: make(chan struct{}), closing: make(chan struct{}), arrived: make(chan struct{}, 1), read: make(chan struct{}), waiting: map[string]bool{}, idle: true,
 		told: told{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
-		args: newArguments(), ids: newInputIDs(), asked: map[string]bool{}, shown: map[string]bool{}, silent: silence{awaited: true},
+		args: newArguments(), ids: newInputIDs(), asked: map[string]bool{}, shown: map[string]bool{}, review: ruleReview{told: map[string]bool{}}, silent: silence{awaited: true},
 	}
 }
 
@@ -270,7 +271,7 @@ func (s *session) hear(kind string, line json.RawMessage) {
 // answered and the CLI says that it is idle, background agents included.
 // Closing it at the first result would break the calls of those.
 func (s *session) maybeLetGo() {
-	if s.ended && s.idle && len(s.waiting) == 0 {
+	if s.ended && s.idle && len(s.waiting) == 0 && !s.review.running {
 		s.endStdin.Do(func() { close(s.closing) })
 	}
 }
