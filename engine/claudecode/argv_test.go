@@ -167,3 +167,16 @@ func golden(t *testing.T, name string, words []string) {
 		t.Errorf("%s: the command line is\n%swant\n%s", name, got, want)
 	}
 }
+
+// Where the program names no model the CLI is told of none, and its default is its own: the engines differ in
+// that, as agent.Options.Model says.
+//
+// fault D15
+func TestModelOfItsOwn(t *testing.T) {
+	for _, model := range []string{"", "m"} {
+		line := args(&Options{}, &agent.Options{Model: model}, false)
+		if slices.ContainsFunc(line, func(word string) bool { return strings.HasPrefix(word, "--model") }) != (model != "") {
+			t.Errorf("with the model %q: %q", model, line)
+		}
+	}
+}

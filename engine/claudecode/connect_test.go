@@ -13,16 +13,18 @@ import (
 
 // Trap 3.4.14: the CLI shakes hands while our own initialize still waits for its answer; who answers
 // only afterwards waits for ever. A server in this process is connected when the CLI has been told of it, before there is any input. // D56
+//
+// fault F20
 func TestServerIsConnectedBeforeAnyInput(t *testing.T) {
 	e, o := fake("polite")
 	p := &listedProvider{echo(t), make(chan struct{}, 10)}
 	o.MCPServers = map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(p)}
-	c, err := agent.Open(t.Context(), e, o)
+	c, err := agent.Open(limited(t, "the handshakes"), e, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	<-p.listed // or the test runs out of time
+	await(t, p.listed, "the CLI to list the tools")
 }
 
 // listedProvider tells when its tools are listed.

@@ -189,6 +189,9 @@ func (f *fakeCLI) turn(uuid string) {
 		fmt.Println(`{"type":"system","subtype":"init"}`)
 		select {}
 	}
+	if f.mode == "deaf-in-turn" {
+		return
+	}
 	if f.mode == "dies-in-turn" {
 		f.die("out of memory", 9)
 	}

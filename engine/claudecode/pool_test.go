@@ -56,17 +56,19 @@ func kill(t *testing.T, pid int) {
 }
 
 // A pool hands out what is ready, one for each session, and refills itself.
+//
+// fault F20
 func TestPoolHandsOutAndRefills(t *testing.T) {
 	pool := newPool(t, "polite", &PoolOptions{Size: 2}, func(o *agent.Options) {
 		o.MCPServers = map[string]mcphost.ServerConfig{"mine": mcphost.InProcess(echo(t))}
 	})
-	if err := pool.Ready(t.Context()); err != nil {
+	if err := pool.Ready(limited(t, "the pool")); err != nil {
 		t.Fatal(err)
 	}
 	warm := pool.pids()
 	ids := map[string]bool{}
 	for i := range 2 {
-		c, err := agent.Open(t.Context(), pool, nil)
+		c, err := agent.Open(limited(t, "a session of the pool"), pool, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func TestPoolHandsOutAndRefills(t *testing.T) {
 	if len(ids) != 2 {
 		t.Errorf("session IDs %v", ids)
 	}
-	if err := pool.Ready(t.Context()); err != nil {
+	if err := pool.Ready(limited(t, "the pool")); err != nil {
 		t.Fatal(err)
 	}
 	again := pool.pids()
@@ -105,7 +107,7 @@ func TestPoolHandsOutAndRefills(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := pool.Ready(t.Context()); err != nil {
+	if err := pool.Ready(limited(t, "the pool")); err != nil {
 		t.Fatal(err)
 	}
 	last := pool.pids()
@@ -120,15 +122,17 @@ func TestPoolHandsOutAndRefills(t *testing.T) {
 	if _, err := agent.Open(t.Context(), pool, nil); !errors.Is(err, agent.ErrClosed) {
 		t.Errorf("a closed pool: %v", err)
 	}
-	if err := pool.Ready(t.Context()); !errors.Is(err, agent.ErrClosed) {
+	if err := pool.Ready(limited(t, "the pool")); !errors.Is(err, agent.ErrClosed) {
 		t.Errorf("a closed pool: %v", err)
 	}
 }
 
 // A CLI that dies while it waits is replaced and never handed out.
+//
+// fault F20
 func TestPoolReplacesTheBroken(t *testing.T) {
 	pool := newPool(t, "polite", nil, nil)
-	if err := pool.Ready(t.Context()); err != nil {
+	if err := pool.Ready(limited(t, "the pool")); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -136,8 +140,8 @@ func TestPoolReplacesTheBroken(t *testing.T) {
 		w, changed := pool.ready[0], pool.changed
 		pool.mu.Unlock()
 		kill(t, w.s.proc.PID())
-		<-changed // it is taken out
-		if err := pool.Ready(t.Context()); err != nil {
+		await(t, changed, "the pool to take a dead CLI out")
+		if err := pool.Ready(limited(t, "the pool")); err != nil {
 			t.Fatal(err)
 		}
 		if pids := pool.pids(); len(pids) != 1 || pids[0] == w.s.proc.PID() {
@@ -153,7 +157,7 @@ func TestPoolReplacesTheBroken(t *testing.T) {
 func TestPoolThatCannotStart(t *testing.T) {
 	pool := newPool(t, "dies-at-initialize", &PoolOptions{Size: 2}, nil)
 	var pe *ProcessError
-	if err := pool.Ready(t.Context()); !errors.As(err, &pe) || !strings.Contains(pe.Stderr, "gone at initialize") {
+	if err := pool.Ready(limited(t, "the pool")); !errors.As(err, &pe) || !strings.Contains(pe.Stderr, "gone at initialize") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := ask(t, pool, nil); !errors.As(err, &pe) {
@@ -174,13 +178,16 @@ func TestPoolOfTheDeaf(t *testing.T) {
 	}
 }
 
+// One that is too old is taken out, and another takes its place.
+//
+// fault F20
 func TestPoolReplacesTheOld(t *testing.T) {
 	pool := newPool(t, "polite", &PoolOptions{MaxAge: 1}, nil)
 	pool.mu.Lock()
 	changed := pool.changed
 	pool.mu.Unlock()
 	for range 4 { // in and out, twice
-		<-changed
+		await(t, changed, "the pool to replace an old CLI")
 		pool.mu.Lock()
 		changed = pool.changed
 		pool.mu.Unlock()
@@ -202,5 +209,26 @@ func TestPoolRefusesWhatItCannotKeep(t *testing.T) {
 	var ue *agent.UnsupportedError
 	if !errors.As(err, &ue) || strings.Join(ue.Fields, ",") != "Model,Dir" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The pool's bound of inputs is that of each session; a session that asks for none gets the pool's.
+//
+// fault G11
+func TestPoolBoundsInputs(t *testing.T) {
+	pool := newPool(t, "deaf-in-turn", nil, func(o *agent.Options) { o.MaxQueuedInputs = 2 })
+	c, err := agent.Open(limited(t, "a session of the pool"), pool, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range 3 {
+		if err := c.Send(t.Context(), "hi"); (err != nil) != (i == 2) || i == 2 && !errors.Is(err, agent.ErrTooManyInputs) {
+			t.Errorf("input %d: %v", i, err)
+		}
+	}
+	var ue *agent.UnsupportedError
+	if _, err := agent.Open(t.Context(), pool, &agent.Options{MaxQueuedInputs: 3}); !errors.As(err, &ue) || strings.Join(ue.Fields, ",") != "MaxQueuedInputs" {
+		t.Errorf("a bound of the session's own: %v", err)
 	}
 }

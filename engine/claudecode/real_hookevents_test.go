@@ -62,7 +62,9 @@ func (l *eventLog) hooks(events []string, say map[string]string) []EventHook {
 }
 
 // Every event that the CLI has calls the hooks of a program, with the event's name and subject in
-// the input; where it does not, the reason is known.
+// the input; where it does not, the reason is known. A failed call has its duration.
+//
+// fault G13
 func TestRealHookEvents(t *testing.T) {
 	peers.ClaudePath(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -182,7 +184,7 @@ func TestRealHookEvents(t *testing.T) {
 		"CwdChanged": `"new_cwd":"` + filepath.ToSlash(filepath.Join(dir, "sub")) + `"`, "FileChanged": `"event":"change"`, "DirectoryAdded": `"source":"register_repo_root"`,
 		"MessageDisplay": `"final":true`, "PreSkillShellCommand": `"command_name":"pack"`, "UserPromptExpansion": `"command_args":"well"`, "StopFailure": `"error":"`,
 		"PreModelSwitch": `"requested_model":"opus"`, "PostModelSwitch": `"source":"sdk"`, "WorktreeCreate": `"name":"tree"`, "WorktreeRemove": `"worktree_path":"`,
-		"SessionStart": `"source":"compact"`, "SessionEnd": `"reason":"clear"`, "Notification": `"notification_type":"elicitation_response"`, "PostToolUseFailure": `"error":"`,
+		"SessionStart": `"source":"compact"`, "SessionEnd": `"reason":"clear"`, "Notification": `"notification_type":"elicitation_response"`, "PostToolUseFailure": `"duration_ms":`,
 		"PreCompact": `"trigger":"manual"`, "PostCompact": `"compact_summary":"`, "PermissionRequest": `"tool_name":"mcp__cli__ask"`,
 	}
 	for event, want := range subjects {

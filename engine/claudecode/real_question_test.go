@@ -202,7 +202,9 @@ func TestRealNotificationOfAQuestion(t *testing.T) {
 }
 
 // Hooks on the start and the end of a session are called when its conversation is made shorter or
-// cleared, too, and what they say then reaches the model.
+// cleared, too, and what they say then reaches the model. Those on compacting are called before and after.
+//
+// fault D8
 func TestRealConversationBeginsAnew(t *testing.T) {
 	peers.ClaudePath(t)
 	m := modeltest.New(t, modeltest.Text("one"), modeltest.Text("<summary>All of it.</summary>"), modeltest.Text("two"), modeltest.Text("three"))
@@ -214,7 +216,7 @@ func TestRealConversationBeginsAnew(t *testing.T) {
 		heard = append(heard, event+" "+subject)
 		return &agent.HookOutput{AdditionalContext: text}
 	}
-	c, err := agent.Open(t.Context(), realCLI(t, m), &agent.Options{Hooks: &agent.Hooks{
+	c, err := agent.Open(t.Context(), realCLI(t, m), &agent.Options{Dir: t.TempDir(), Hooks: &agent.Hooks{
 		SessionStart: []agent.Hook[agent.SessionStart, agent.HookOutput]{{Func: func(_ context.Context, in *agent.SessionStart) (*agent.HookOutput, error) {
 			return note("start", in.Source, "begun by "+in.Source), nil
 		}}, {Matcher: "resume", Func: func(context.Context, *agent.SessionStart) (*agent.HookOutput, error) {

@@ -42,7 +42,7 @@ func echo(t *testing.T) *mcpserver.Server {
 
 func ask(t *testing.T, e agent.Engine, o *agent.Options) (msgs []agent.Message, err error) {
 	t.Helper()
-	for m, merr := range agent.Query(t.Context(), e, "hi", o) {
+	for m, merr := range agent.Query(limited(t, "the run's end"), e, "hi", o) {
 		if merr != nil {
 			return msgs, merr
 		}

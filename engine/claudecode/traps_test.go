@@ -387,10 +387,12 @@ func TestTrapLimitOfACall(t *testing.T) {
 }
 
 // Trap 3.4.13: the CLI says nothing when it lets a server go; the server's session ends with the run.
+//
+// fault F20
 func TestTrapNobodySaysGoodbye(t *testing.T) {
 	p := &partingProvider{echo(t), make(chan struct{}, 10)}
 	trap(t, mine(p), rpc("2", "ping", ""))
-	<-p.ended // or the test runs out of time
+	await(t, p.ended, "the end of the server's session")
 }
 
 type partingProvider struct {
