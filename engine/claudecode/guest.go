@@ -162,6 +162,9 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		g.listed, g.offered, g.problems = turn, offered, problems
 	}
 	g.mu.Unlock()
+	if p, ok := g.Provider.(*hostServer); ok && p.host == g.s.servers.ownHost {
+		return out, nil // the host has logged them for this run
+	}
 	for _, p := range problems {
 		if !slices.ContainsFunc(before, func(b agent.MCPServerError) bool { return b.Message == p.Message }) {
 			g.s.opts.Logger.Warn("tool left out", "server", g.name, "reason", p.Message)

@@ -89,6 +89,15 @@ func (p *hostServer) Info() *mcp.Implementation {
 	return &mcp.Implementation{Name: p.name, Version: "0"}
 }
 
+// Rejected are the tools that the host left out.
+func (p *hostServer) Rejected() []mcpserver.Rejection {
+	var all []mcpserver.Rejection
+	for _, r := range p.status().Rejected {
+		all = append(all, mcpserver.Rejection{Kind: mcpserver.KindTool, Name: r.Name, Err: errors.New(r.Reason)})
+	}
+	return all
+}
+
 // Instructions are the server's own.
 func (p *hostServer) Instructions() string { return p.status().Instructions }
 

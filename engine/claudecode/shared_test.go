@@ -5,11 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -254,5 +260,107 @@ func TestHostServerFails(t *testing.T) {
 	}
 	if r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "echo", Arguments: json.RawMessage(`{"text":"a"}`)}); err != nil || !r.IsError {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// A server that is connected by a host and dies while nothing is called is pending for the run, and connected
+// again when it is back. // D111
+func TestRealHostServerDiesIdle(t *testing.T) {
+	peers.ClaudePath(t)
+	handler := mcpserver.NewHTTPHandler(echo(t), nil)
+	srv := httptest.NewServer(handler)
+	defer func() { srv.Close() }()
+	addr := srv.Listener.Addr().String()
+	h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{"web": mcphost.HTTP{URL: srv.URL}}, ProbeInterval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Start(t.Context())
+	if err := h.Ready(limited(t, "the server")); err != nil {
+		t.Fatal(err)
+	}
+	m := modeltest.New(t, modeltest.ToolUseID("toolu_1", "mcp__web__echo", `{"text":"back"}`), modeltest.Text("done"))
+	c, err := agent.Open(t.Context(), realCLI(t, m), &agent.Options{Host: h, AllowedTools: []string{"mcp__web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	becomes := func(want mcphost.Status, do func()) {
+		t.Helper()
+		events := h.Watch(limited(t, "the server to be "+string(want)))
+		do()
+		for ev := range events {
+			if ev.Status == want {
+				status, err := c.MCPStatus(t.Context())
+				if err != nil || len(status) != 1 || status[0].Status != want {
+					t.Errorf("the run has %+v, %v, want %s", status, err, want)
+				}
+				return
+			}
+		}
+		t.Fatalf("the server is never %s", want)
+	}
+	becomes(mcphost.StatusPending, func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	becomes(mcphost.StatusConnected, func() {
+		lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv = &httptest.Server{Listener: lis, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}}
+		srv.Start()
+	})
+	if err := c.Send(t.Context(), "hi"); err != nil {
+		t.Fatal(err)
+	}
+	response(t, c)
+	if got, _ := m.Last().ToolResult("toolu_1"); !strings.Contains(string(got.Raw), "back yourself") {
+		t.Errorf("the model was sent %s", got.Raw)
+	}
+}
+
+// A tool that is left out is in the init message and once in the run's log, whoever connected its server. // D112
+func TestToolsThatAHostLeftOut(t *testing.T) {
+	s := mcpserver.New("mine", nil)
+	add := func(name string) {
+		_ = s.AddTool(&mcpserver.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`)},
+			func(context.Context, json.RawMessage) (*mcpserver.Result, error) { return nil, nil })
+	}
+	add("endless")
+	h, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{"shared": mcphost.InProcess(s)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Start(t.Context())
+	if err := h.Ready(limited(t, "the server")); err != nil {
+		t.Fatal(err)
+	}
+	for name, set := range map[string]func(o *agent.Options){
+		"shared": func(o *agent.Options) { o.Host = h },
+		"own": func(o *agent.Options) { // by a host of the session's, for its limit
+			o.MCPServers = map[string]mcphost.ServerConfig{"own": mcphost.InProcessServer{Provider: s, Common: mcphost.Common{ConnectTimeout: time.Minute}}}
+		},
+		"direct": func(o *agent.Options) { o.MCPServers = map[string]mcphost.ServerConfig{"direct": mcphost.InProcess(s)} },
+	} {
+		e, o := fake("polite")
+		log := &logBuffer{}
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		set(o)
+		msgs, err := ask(t, e, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(msgs, func(m agent.Message) bool { _, ok := m.(*agent.SystemInit); return ok })
+		init, _ := msgs[i].(*agent.SystemInit)
+		if len(init.MCPServerErrors) != 1 || init.MCPServerErrors[0].Name != name || !strings.Contains(init.MCPServerErrors[0].Message, "endless") {
+			t.Errorf("%s: the init message has %+v", name, init.MCPServerErrors)
+		}
+		if n := strings.Count(log.String(), `msg="tool left out"`); n != 1 {
+			t.Errorf("%s: %d records in the log, want 1:\n%s", name, n, log)
+		}
 	}
 }

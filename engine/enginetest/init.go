@@ -41,6 +41,7 @@ func initIsFirst(e *env) {
 // A tool that cannot be registered is left out, and both the init message and the operator's log name it.
 //
 // fault I4
+// D112
 func toolLeftOut(e *env) {
 	o := &agent.Options{Tools: []mcpserver.Definition{
 		mcpserver.DefineRaw(&mcpserver.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, echo),
