@@ -9,11 +9,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -406,5 +409,69 @@ func TestStdioBoundsTheBytesOfOpenRequests(t *testing.T) {
 	take("2")
 	if conn.bytes != maxOpenBytes || !strings.HasPrefix(out.String(), `{"jsonrpc":"2.0","id":2,"error":{"code":-32005`) {
 		t.Errorf("%d bytes are open, refused: %s", conn.bytes, out.String())
+	}
+}
+
+// What sessions subscribed to is not kept when they end, however they do: clients
+// that come and go with ever new URIs cost no memory.
+//
+// fault H4
+func TestEndedSessionsLeaveNoSubscriptions(t *testing.T) {
+	s := newTestServer(t, nil)
+	if err := s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "mem:{x}"}, func(context.Context, string, map[string]string) (*mcp.ReadResourceResult, error) {
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHTTPHandler(s, nil)
+	// The library's table. If it has another name now, find out how it forgets.
+	kept := func() int { return reflect.ValueOf(h.face.lib).Elem().FieldByName("resourceSubscriptions").Len() }
+	do := func(method, session, body string) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(t.Context(), method, "http://x/", strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		return w
+	}
+	open := func(uris ...string) string {
+		t.Helper()
+		id := do(http.MethodPost, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`).Header().Get("Mcp-Session-Id")
+		do(http.MethodPost, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		for _, uri := range uris {
+			if w := do(http.MethodPost, id, `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"`+uri+`"}}`); !strings.Contains(w.Body.String(), `"result":{}`) {
+				t.Fatalf("subscribing: %s", w.Body)
+			}
+		}
+		return id
+	}
+	stays, goes := open("mem:a", "mem:b"), open("mem:b", "mem:c")
+	if n := kept(); n != 3 {
+		t.Fatalf("%d URIs are known, want 3", n)
+	}
+	do(http.MethodDelete, goes, "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for open := 2; open > 1; runtime.Gosched() { // the session ends on its own goroutine
+		if ctx.Err() != nil {
+			t.Fatal("the session that was deleted is still there")
+		}
+		h.face.mu.Lock()
+		open = len(h.face.sessions)
+		h.face.mu.Unlock()
+	}
+	if n := kept(); n != 2 {
+		t.Fatalf("%d URIs are kept, want 2", n)
+	}
+	if w := do(http.MethodPost, stays, `{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"mem:a"}}`); !strings.Contains(w.Body.String(), `"result":{}`) || kept() != 1 {
+		t.Errorf("unsubscribing: %s, %d URIs are kept", w.Body, kept())
+	}
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("after Shutdown %d URIs are kept", n)
 	}
 }

@@ -53,7 +53,8 @@ type face struct {
 	mirror mirror
 	// resumes says that clients can come back to a stream that was closed.
 	resumes bool
-	wg      sync.WaitGroup // waits for the library's sessions to end
+	handle  mcp.MethodHandler // the library's own
+	wg      sync.WaitGroup    // waits for the library's sessions to end
 
 	mu       sync.Mutex // guards the rest
 	closed   bool
@@ -130,7 +131,7 @@ func (f *face) session(ss *mcp.ServerSession, modern bool, user string) (session
 	f.sessions[ss] = session
 	f.wg.Go(func() {
 		_ = ss.Wait() // how it ended is its owner's concern
-		f.drop(ss)
+		f.drop(ss, session)
 	})
 	return session, func() {}, nil
 }
@@ -147,14 +148,20 @@ func (f *face) release(session *Session) {
 	session.begin() // its one call is over: nothing to wait for
 }
 
-func (f *face) drop(ss *mcp.ServerSession) {
+// drop ends the session behind one of the library's that has ended. The library
+// keeps the URIs that its sessions had subscribed to until somebody unsubscribes.
+func (f *face) drop(ss *mcp.ServerSession, session *Session) {
+	session.begin()
+	for _, uri := range session.subscriptions() {
+		req := &mcp.UnsubscribeRequest{Session: ss, Params: &mcp.UnsubscribeParams{URI: uri}}
+		if _, err := f.handle(closeContext{session.life}, "resources/unsubscribe", req); err != nil {
+			f.server.logger.Warn("subscription of a session that ended is kept", "uri", uri, "error", err)
+		}
+	}
 	f.mu.Lock()
-	session := f.sessions[ss]
 	delete(f.sessions, ss)
 	f.mu.Unlock()
-	if session != nil {
-		_ = session.Close()
-	}
+	_ = session.Close()
 }
 
 func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {

@@ -18,6 +18,7 @@ import (
 
 // receive makes the library answer as the server does, where the two differ.
 func (f *face) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	f.handle = next
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var slot resultSlot
 		switch method {
@@ -439,10 +440,13 @@ func (f *face) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 
 func (f *face) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
 	session, _, err := f.session(req.Session, false, "")
-	if err != nil {
-		return err
+	if err == nil {
+		err = session.Unsubscribe(ctx, req.Params.URI)
 	}
-	return session.Unsubscribe(ctx, req.Params.URI)
+	if errors.Is(err, ErrClosed) {
+		return nil // so that the library forgets it, too
+	}
+	return err
 }
 
 // checkElicitSchema refuses what the library's validator may not survive. The

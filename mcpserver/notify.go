@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -123,6 +124,12 @@ func (ss *Session) mayAdd(uri string) bool {
 	defer ss.mu.Unlock()
 	_, has := ss.subscribed[uri]
 	return has || len(ss.subscribed) < maxSubscriptions
+}
+
+func (ss *Session) subscriptions() []string {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return slices.Collect(maps.Keys(ss.subscribed))
 }
 
 // Unsubscribe ends a subscription. It is no error if there is none.
