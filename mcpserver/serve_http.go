@@ -223,12 +223,16 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer h.end(info.stands)
+	era := h.legacy
 	if info.modern {
-		h.modern.ServeHTTP(w, req)
+		era = h.modern
+	}
+	if info.stands {
+		h.serveStanding(era, w, req)
 		return
 	}
 	if !info.opens {
-		h.legacy.ServeHTTP(w, req)
+		era.ServeHTTP(w, req)
 		return
 	}
 	if full := h.reserve(user); full != nil {

@@ -129,6 +129,9 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 	return info, 0, nil
 }
 
+// methodListen is answered with a stream that stands open.
+const methodListen = "subscriptions/listen"
+
 // maxOpeningBytes bounds the body of a request that may open a session, which keeps
 // what its client says of itself for as long as it is open.
 const maxOpeningBytes = 64 << 10
@@ -141,7 +144,7 @@ func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
 	hasSession := req.Header.Get("Mcp-Session-Id") != ""
 	info.modern = info.modern || !hasSession && metaVersion(m) >= firstModern
 	info.opens = info.opens && !info.modern
-	info.stands = m.Method == "subscriptions/listen"
+	info.stands = m.Method == methodListen
 }
 
 // metaVersion is the protocol version in the _meta of a request, "" if it has none.

@@ -270,7 +270,7 @@ func numberID(n int64) jsonrpc.ID {
 const maxOpenBytes = 256 << 20
 
 func (c *stdioConn) takeCall(m *rpcmsg.Message, batch *stdioBatch) error {
-	call := &stdioCall{id: m.ID, size: int64(len(m.ID) + len(m.Params)), batch: batch, stays: m.Method == "subscriptions/listen"}
+	call := &stdioCall{id: m.ID, size: int64(len(m.ID) + len(m.Params)), batch: batch, stays: m.Method == methodListen}
 	c.mu.Lock()
 	if c.most >= 0 && (c.open >= c.most || c.open > 0 && c.bytes+call.size > maxOpenBytes) {
 		c.mu.Unlock()

@@ -1,0 +1,125 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxUnread is how many bytes of a standing stream wait for a client that does not
+// read. A message that is longer alone is still sent.
+const maxUnread = 1 << 20
+
+var errUnread = errors.New("the client does not read its stream")
+
+// A standingWriter writes the answer to a request that stands open. The library
+// tells one client after the other of a change, so none may keep it waiting: what
+// it writes is queued, and a client for which too much is queued loses the stream.
+type standingWriter struct {
+	http.ResponseWriter
+	cancel context.CancelCauseFunc // of the request
+	wake   chan struct{}           // holds a token when there is something to do
+	closed chan struct{}           // closed when nothing more comes
+	idle   chan struct{}           // closed when the goroutine has ended
+
+	mu      sync.Mutex // guards the rest
+	pending []byte
+	err     error
+}
+
+// serveStanding serves a request whose answer is a stream that stands open.
+func (h *HTTPHandler) serveStanding(next http.Handler, w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	defer cancel(nil)
+	s := &standingWriter{
+		ResponseWriter: w, cancel: cancel,
+		wake: make(chan struct{}, 1), closed: make(chan struct{}), idle: make(chan struct{}),
+	}
+	go s.run() // ends with close
+	defer s.close()
+	next.ServeHTTP(s, req.WithContext(ctx))
+	if context.Cause(ctx) == errUnread {
+		h.log.Warn("stream ended: its client does not read", "remote", req.RemoteAddr, "bytes", maxUnread)
+	}
+}
+
+// run sends what is queued.
+func (s *standingWriter) run() {
+	defer close(s.idle)
+	control := http.NewResponseController(s.ResponseWriter)
+	for last := false; !last; {
+		select {
+		case <-s.wake:
+		case <-s.closed:
+			last = true
+		}
+		s.mu.Lock()
+		out := s.pending
+		s.pending = nil
+		s.mu.Unlock()
+		var err error
+		if len(out) > 0 {
+			_, err = s.ResponseWriter.Write(out)
+		}
+		if err == nil && !last {
+			err = control.Flush()
+		}
+		if err != nil && !errors.Is(err, http.ErrNotSupported) {
+			s.fail(err)
+		}
+	}
+}
+
+func (s *standingWriter) fail(err error) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.mu.Unlock()
+	s.cancel(err)
+}
+
+// close waits until what is queued has been sent, for a client that reads.
+func (s *standingWriter) close() {
+	close(s.closed)
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-s.idle:
+		return
+	case <-timer.C:
+	}
+	// The write under way fails, and with it the connection.
+	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now())
+	<-s.idle
+}
+
+// Write queues p. It never waits for the client.
+func (s *standingWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	err := s.err
+	full := err == nil && len(s.pending) > 0 && len(s.pending)+len(p) > maxUnread
+	if err == nil && !full {
+		s.pending = append(s.pending, p...)
+	}
+	s.mu.Unlock()
+	switch {
+	case full:
+		s.fail(errUnread)
+		return 0, errUnread
+	case err != nil:
+		return 0, err
+	}
+	return len(p), s.FlushError()
+}
+
+// FlushError lets what is queued go out, the header too.
+func (s *standingWriter) FlushError() error {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
