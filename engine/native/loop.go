@@ -274,6 +274,7 @@ func (t *turn) step() *agent.Result {
 		return r
 	}
 	t.s.refreshTable(t.ctx)
+	t.s.reviewRules(t.ctx)
 	t.s.announce()
 	resp, f := t.request()
 	switch {

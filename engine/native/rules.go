@@ -1,8 +1,10 @@
 package native
 
 import (
+	"context"
 	"slices"
 
+	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -48,6 +50,58 @@ func (s *session) rules() boundPolicy {
 	}
 	s.bound = next
 	return next
+}
+
+// requestOf is a call of the tool that has a name for the model, as the rules see it.
+func (s *session) requestOf(name string) permission.Request {
+	for _, h := range s.hosts() {
+		if mt, ok := h.Tool(name); ok {
+			return (&tool{Tool: mt, host: h}).request()
+		}
+	}
+	return permission.Request{Tool: name}
+}
+
+// reviewRules tells of rules that can only be a mistake, as far as the servers that are there can tell: of each
+// rule once.
+func (s *session) reviewRules(ctx context.Context) {
+	policy := s.permissions()
+	if policy == s.reviewed {
+		return
+	}
+	var unlisted []string
+	tools := make([]permission.Request, 0, 100)
+	for _, h := range s.hosts() {
+		for _, st := range h.Status() {
+			if st.Status != mcphost.StatusConnected {
+				unlisted = append(unlisted, st.Name)
+			}
+			for _, r := range st.Rejected {
+				tools = append(tools, permission.Request{Tool: toolname.Full(r.Server, r.Name), Server: r.Server, ToolName: r.Name})
+			}
+		}
+		for _, mt := range h.Tools() {
+			tools = append(tools, (&tool{Tool: mt, host: h}).request())
+		}
+	}
+	for _, own := range []string{searchTool, readTool, listResourcesTool, readResourceTool, outputTool} {
+		tools = append(tools, permission.Request{Tool: own})
+	}
+	problems := policy.Review(ctx, tools, unlisted...)
+	if ctx.Err() != nil || s.permissions() != policy {
+		return // the servers have changed meanwhile: it is done before the next request
+	}
+	s.reviewed = policy
+	for _, p := range problems {
+		of := string(p.Behavior) + " " + p.Rule
+		if p.Behavior == "" { // the policy of a tool, which the message names
+			of += p.Message
+		}
+		if !s.misspelt[of] {
+			s.misspelt[of] = true
+			s.warn("permission_rule", "Permission rule: %s", p)
+		}
+	}
 }
 
 // ruleServers are the servers of the hosts, those of a project's files as foreign.

@@ -72,9 +72,11 @@ type session struct {
 	totals      map[string]agent.ModelUsage
 	cost        float64
 	results     int
-	started     bool            // the first turn has begun
-	greeted     bool            // the first init message is out: it comes before any other
-	early       []agent.Message // what waits for it
+	started     bool               // the first turn has begun
+	reviewed    *permission.Policy // that reviewRules has looked at last
+	misspelt    map[string]bool    // the rules that it has told of
+	greeted     bool               // the first init message is out: it comes before any other
+	early       []agent.Message    // what waits for it
 	model       string
 	thoughts    thoughtPolicy
 	// startContext is what hooks have for the model before the first turn.
@@ -125,7 +127,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s := &session{
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
-		quarantined: map[string]string{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
+		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
 		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
