@@ -150,16 +150,24 @@ var savedTo = []*regexp.Regexp{
 // there is such a file in the store's folder. A store with a folder of its own
 // has none of an earlier run.
 func (s *ResultStore) AdoptFrom(text string) bool {
-	if s.own {
-		return false
-	}
+	path := StoredPath(text)
+	return path != "" && !s.own && s.Adopt(path) == nil
+}
+
+// StoredPath is the path of the file that a text names which [FitOutput] put in
+// the place of a result; empty if it is none. A server can say the same, and
+// nothing but a tool's own result tells its words from the host's.
+func StoredPath(text string) string {
 	for _, re := range savedTo {
-		if m := re.FindStringSubmatch(text); m != nil {
-			return s.Adopt(m[1]) == nil
+		if m := re.FindStringSubmatch(text); m != nil && storedName.MatchString(filepath.Base(m[1])) {
+			return m[1]
 		}
 	}
-	return false
+	return ""
 }
+
+// storedName matches the names that StoreText gives to files, and whose end nobody can guess.
+var storedName = regexp.MustCompile(`^mcp-.*-\d+\.txt$`)
 
 // name is the name in the store's folder that a path leads to.
 func (s *ResultStore) name(path string) (string, error) {

@@ -1,9 +1,16 @@
 package native
 
-import "github.com/tenon-sdk/tenon/agent"
+import (
+	"bytes"
+	"path/filepath"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
+)
 
 // adoptResults lets the model go on reading the stored results that a given history names: those in
-// [Options.ResultsDir], where an earlier run left them. With one of them the tool to read them is offered.
+// [Options.ResultsDir], where an earlier run left them. With one of them the tool to read them is offered. What
+// a server said in the words in which the host tells of a stored result leads nowhere: its own result has the name.
 func (s *session) adoptResults(history []agent.Message) {
 	for _, m := range history {
 		u, ok := m.(*agent.User)
@@ -11,7 +18,12 @@ func (s *session) adoptResults(history []agent.Message) {
 			continue
 		}
 		for _, b := range u.Message.Content {
-			if r, ok := b.(*agent.ToolResultBlock); ok && s.store.AdoptFrom(r.Text()) {
+			r, ok := b.(*agent.ToolResultBlock)
+			if !ok || r.IsError {
+				continue
+			}
+			file := filepath.Base(mcphost.StoredPath(r.Text()))
+			if !bytes.Contains(u.ToolUseResult, []byte(file)) && s.store.AdoptFrom(r.Text()) {
 				s.stored.Store(true)
 			}
 		}

@@ -77,7 +77,7 @@ func (s *session) withheld() []toolsearch.Tool {
 	var tools []toolsearch.Tool
 	for _, tl := range s.table.tools {
 		if tl.deferrable() {
-			tools = append(tools, toolsearch.Tool{FullName: tl.model.Name, Server: tl.Server, Name: tl.Name})
+			tools = append(tools, toolsearch.Tool{FullName: tl.model.Name, Server: oneLine(tl.Server), Name: oneLine(tl.Name)})
 		}
 	}
 	return tools
@@ -129,7 +129,7 @@ func (s *session) pendingText() string {
 		return ""
 	}
 	return fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
-		clip(strings.Join(names, ", "), maxGone), searchTool)
+		clip(oneLines(names), maxGone), searchTool)
 }
 
 // missing are the names that were there and are no longer, sorted.

@@ -48,13 +48,22 @@ const (
 	textCutOff      = "The input of this tool call was cut off at the limit of max_tokens, so the tool was not run. Make the call again with a shorter input, or split it up."
 )
 
-// errorAnswer answers a call with an error text for the model.
+// errorAnswer answers a call with an error text for the model. Much of it comes from servers and hooks.
 func errorAnswer(c *call, text string) answer {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if isBlank(text) {
 		text = "Unknown error"
 	}
 	return answer{
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(mcphost.EscapeHostTags(cutError(text))), IsError: true},
+		raw:    encode("Error: " + text),
+	}
+}
+
+// misuse answers a call of a tool that there is not, or not for the model, in the words of the CLI.
+func misuse(c *call, format string, args ...any) *answer {
+	text := "<tool_use_error>Error: " + mcphost.EscapeHostTags(strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")) + "</tool_use_error>"
+	return &answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(cutError(text)), IsError: true},
 		raw:    encode("Error: " + text),
 	}
@@ -131,8 +140,8 @@ func (t *turn) runOne(c *call) (a answer) {
 		return t.giveOutput(c)
 	}
 	if c.tool == nil {
-		if text := t.await(c); text != "" {
-			return errorAnswer(c, text)
+		if missing := t.await(c); missing != nil {
+			return *missing
 		}
 	}
 	return t.call(c)
@@ -147,8 +156,8 @@ func (t *turn) unmade(c *call) answer {
 }
 
 // await looks for the tool of a call that the table does not have: its server may be connecting
-// still, and then the call waits for it. It returns what to say if there is no such tool.
-func (t *turn) await(c *call) string {
+// still, and then the call waits for it. It answers the call if there is no such tool.
+func (t *turn) await(c *call) *answer {
 	hosts := t.s.hosts()
 	name := c.use.Name
 	for range 2 { // as it is now, and once its server has come up
@@ -156,30 +165,29 @@ func (t *turn) await(c *call) string {
 		t.s.refreshTable(t.ctx)
 		if tl := t.s.table.byName[name]; tl != nil { // after the status: it may have come up just now
 			c.tool = tl
-			return ""
+			return nil
 		}
 		if !pending || h.Ready(t.ctx, server.Name) != nil {
 			break
 		}
 	}
 	if t.ctx.Err() != nil {
-		return textInterrupted
+		a := errorAnswer(c, textInterrupted)
+		return &a
 	}
 	if text := t.hidden(name); text != "" {
-		return text
+		return misuse(c, "%s", text)
 	}
-	text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", name)
 	_, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
-	if found {
-		text = fmt.Sprintf("<tool_use_error>Error: No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
-		if server.Error != "" {
-			text += ": " + clip(server.Error, 500)
-		}
-		text += "</tool_use_error>"
-	} else if t.s.finder.active {
-		text = fmt.Sprintf("<tool_use_error>Error: No such tool available: %s. Look for one with %s</tool_use_error>", name, searchTool)
+	switch {
+	case found && server.Error != "":
+		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, clip(server.Error, 500))
+	case found:
+		return misuse(c, "No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
+	case t.s.finder.active:
+		return misuse(c, "No such tool available: %s. Look for one with %s", name, searchTool)
 	}
-	return text
+	return misuse(c, textNoTool, name)
 }
 
 // hidden says why a tool that a server has is kept from the model; empty if none has it.
@@ -191,7 +199,7 @@ func (t *turn) hidden(name string) string {
 		}
 		tl := &tool{Tool: mt, host: h}
 		if p := t.s.permissions(); p.Hidden(tl.request()) {
-			return fmt.Sprintf("<tool_use_error>Error: %s</tool_use_error>", p.Decide(tl.request()).Message)
+			return p.Decide(tl.request()).Message
 		}
 	}
 	return ""
@@ -218,25 +226,27 @@ func (t *turn) call(c *call) answer {
 	case t.ctx.Err() != nil:
 		a = errorAnswer(c, textInterrupted)
 	case err != nil:
-		a = errorAnswer(c, callError(c, err))
+		a = failedCall(c, err)
 	default:
 		a = t.convert(c, args, res)
 	}
 	return t.postToolUse(c, args, time.Since(began), a)
 }
 
-// callError is what the model reads of a call that got no answer.
-func callError(c *call, err error) string {
+const textNoTool = "No such tool available: %s"
+
+// failedCall answers a call that got no answer.
+func failedCall(c *call, err error) answer {
 	var ce *mcphost.CallError
 	switch {
 	case errors.Is(err, mcphost.ErrUnknownTool), errors.Is(err, mcphost.ErrUnknownServer):
-		return fmt.Sprintf("<tool_use_error>Error: No such tool available: %s</tool_use_error>", c.use.Name)
+		return *misuse(c, textNoTool, c.use.Name)
 	case errors.As(err, &ce):
-		return ce.Error()
+		return errorAnswer(c, ce.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("MCP server %q tool %q timed out", c.tool.Server, c.tool.Name)
+		return errorAnswer(c, fmt.Sprintf("MCP server %q tool %q timed out", c.tool.Server, c.tool.Name))
 	}
-	return fmt.Sprintf("MCP server %q tool %q: %v", c.tool.Server, c.tool.Name, err)
+	return errorAnswer(c, fmt.Sprintf("MCP server %q tool %q: %v", c.tool.Server, c.tool.Name, err))
 }
 
 // convert makes a tool's result readable for the model and keeps it for the program.

@@ -62,12 +62,24 @@ func quoted(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// noTags takes what tags are made of out of a name.
+var noTags = strings.NewReplacer("<", "&lt;", ">", "&gt;")
+
+// oneLines are names, separated by commas.
+func oneLines(names []string) string {
+	short := make([]string, len(names))
+	for i, name := range names {
+		short[i] = oneLine(name)
+	}
+	return strings.Join(short, ", ")
+}
+
 // forbidden reports whether a rule denies everything of a server: then the model hears nothing of it.
 func forbidden(policy *permission.Policy, server string) bool {
 	return policy.Hidden(permission.Request{Tool: toolname.Server(server) + toolname.Separator, Server: server})
 }
 
-// oneLine is a name of somebody else's in one short line.
+// oneLine is a name of somebody else's in one short line, in which nobody speaks as the host.
 func oneLine(name string) string {
-	return clip(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100)
+	return noTags.Replace(clip(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100))
 }

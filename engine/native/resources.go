@@ -134,7 +134,7 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 	if len(items) == 0 {
 		return textAnswer(c, "No resources found.")
 	}
-	return t.fitAnswer(c, "resources", "list", []mcphost.ContentBlock{{Type: "text", Text: string(encode(items))}})
+	return t.fitAnswer(c, "resources", "list", []mcphost.ContentBlock{{Type: "text", Text: mcphost.EscapeHostTags(string(encode(items)))}})
 }
 
 // resourcesOf lists what one server has. What cannot be listed is told of.

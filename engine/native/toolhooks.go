@@ -183,7 +183,7 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 		ToolName string `json:"tool_name"`
 	}
 	decodeLoose(event, &about)
-	return about.ToolName == "" || h.covers.Hidden(permission.Request{Tool: about.ToolName})
+	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(h.s.requestOf(about.ToolName))
 }
 
 // A hookReply is what the tool of a hook answers, in the form of Claude Code's hooks.
@@ -220,7 +220,7 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
 		switch {
 		case event == "UserPromptSubmit" || event == "SessionStart":
-			return &hookReply{out: agent.HookOutput{AdditionalContext: text}}, nil
+			return &hookReply{out: agent.HookOutput{AdditionalContext: mcphost.EscapeHostTags(text)}}, nil
 		case strict:
 			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
 		}
@@ -237,11 +237,21 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 	if name := r.Specific.Event; name != "" && name != event {
 		return nil, fmt.Errorf("the tool's answer is for %q", clip(name, 50))
 	}
+	r.fence()
 	r.out = agent.HookOutput{SystemMessage: r.SystemMessage, AdditionalContext: r.Specific.AdditionalContext}
 	if r.Continue != nil && !*r.Continue {
 		r.out.Stop, r.out.StopReason = true, r.StopReason
 	}
 	return r, nil
+}
+
+// fence escapes the host's tags in what the model may read of an answer.
+func (r *hookReply) fence() {
+	for _, text := range []*string{&r.Reason, &r.StopReason, &r.Specific.AdditionalContext, &r.Specific.PermissionReason} {
+		*text = mcphost.EscapeHostTags(*text)
+	}
+	r.Specific.UpdatedOutput = escapeJSON(r.Specific.UpdatedOutput, true)
+	r.Specific.UpdatedMCPOutput = escapeJSON(r.Specific.UpdatedMCPOutput, true)
 }
 
 func (r *hookReply) blocks() bool { return r.Decision == "block" }

@@ -142,6 +142,7 @@ func (t *table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o
 		Server: mt.Server, Name: mt.Name, FullName: mt.FullName,
 		Description: mt.Description, InputSchema: mt.InputSchema,
 	}, &toolschema.Options{Budget: budget})
+	m = fenced(m)
 	if ctx.Err() == nil {
 		t.mended[key] = mending{mt, m, q}
 	}

@@ -444,7 +444,7 @@ func (f *finding) note(pending []string) string {
 	var lines []string
 	say := func(format string, names []string) {
 		if len(names) > 0 {
-			lines = append(lines, fmt.Sprintf(format, clip(strings.Join(names, ", "), 1000)))
+			lines = append(lines, fmt.Sprintf(format, clip(oneLines(names), 1000)))
 		}
 	}
 	say("Loaded already: %s.", f.ready)
