@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math/big"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -306,24 +306,39 @@ func unsafeInteger(args json.RawMessage) (path, number string) {
 	if smallNumbers(args) {
 		return "", ""
 	}
-	eachUnsafe(args, func(at string, n json.Number) bool {
-		path, number = at, n.String()
+	eachUnsafe(args, func(at *place, n json.Number) bool {
+		path, number = at.String(), n.String()
 		return false
 	})
 	return path, number
 }
 
 // eachUnsafe calls f with the integers beyond 2^53 in JSON and their places, until it returns false.
-func eachUnsafe(raw json.RawMessage, f func(at string, n json.Number) bool) {
+func eachUnsafe(raw json.RawMessage, f func(at *place, n json.Number) bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) == nil {
-		walkUnsafe(v, "", f)
+		walkUnsafe(v, nil, f)
 	}
 }
 
-func walkUnsafe(v any, at string, f func(at string, n json.Number) bool) bool {
+// A place is where a value is in another. Its text is made for those that are asked for: values may be nested deep.
+type place struct {
+	in   *place
+	step string
+}
+
+func (p *place) String() string {
+	var steps []string
+	for ; p != nil; p = p.in {
+		steps = append(steps, p.step)
+	}
+	slices.Reverse(steps)
+	return strings.TrimPrefix(strings.Join(steps, ""), ".")
+}
+
+func walkUnsafe(v any, at *place, f func(at *place, n json.Number) bool) bool {
 	switch v := v.(type) {
 	case json.Number:
 		if x, err := v.Float64(); err == nil && (x > maxSafeInteger || x < -maxSafeInteger) {
@@ -331,13 +346,13 @@ func walkUnsafe(v any, at string, f func(at string, n json.Number) bool) bool {
 		}
 	case []any:
 		for i, item := range v {
-			if !walkUnsafe(item, fmt.Sprintf("%s[%d]", at, i), f) {
+			if !walkUnsafe(item, &place{at, "[" + strconv.Itoa(i) + "]"}, f) {
 				return false
 			}
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !walkUnsafe(v[name], strings.TrimPrefix(at+"."+name, "."), f) {
+			if !walkUnsafe(v[name], &place{at, "." + name}, f) {
 				return false
 			}
 		}
@@ -349,7 +364,7 @@ func walkUnsafe(v any, at string, f func(at string, n json.Number) bool) bool {
 // was told of it: callbacks hand on what they are given.
 func handsOn(by, told json.RawMessage) bool {
 	given := map[string]bool{}
-	eachUnsafe(told, func(_ string, n json.Number) bool {
+	eachUnsafe(told, func(_ *place, n json.Number) bool {
 		given[exactValue(n)] = true
 		if f, err := n.Float64(); err == nil { // as it reads in a program that takes it for a float
 			given[new(big.Rat).SetFloat64(f).String()] = true
@@ -357,15 +372,21 @@ func handsOn(by, told json.RawMessage) bool {
 		return true
 	})
 	found := false
-	eachUnsafe(by, func(_ string, n json.Number) bool {
+	eachUnsafe(by, func(_ *place, n json.Number) bool {
 		found = given[exactValue(n)]
 		return !found
 	})
 	return found
 }
 
+// maxExact is the length from which numbers are not brought into one form, which takes more than their length.
+const maxExact = 400
+
 // exactValue is a number in one form, whatever it is written like.
 func exactValue(n json.Number) string {
+	if len(n) > maxExact {
+		return n.String()
+	}
 	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {
 		return n.String()

@@ -1,0 +1,199 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tenon-sdk/tenon/internal/growth"
+)
+
+// What the CLI says, and what it hands on of models and servers, costs in proportion to its length.
+func TestLinesGrowWithTheirLength(t *testing.T) {
+	quoted := func(s string) string { return `"` + s + `"` }
+	lines := map[string]func(n int) string{
+		"a long text": func(n int) string {
+			return `{"type":"system","subtype":"x","text":` + quoted(strings.Repeat("a", 8*n)) + `}`
+		},
+		"the type at last": func(n int) string { return `{` + strings.Repeat(`"k":1,`, n) + `"type":"system","subtype":"x"}` },
+		"escapes":          func(n int) string { return `{"` + strings.Repeat(`\"`, 4*n) + `":1,"type":"system","subtype":"x"}` },
+		"deep": func(n int) string {
+			return `{"type":"system","subtype":"x","v":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+		},
+		"no JSON": func(n int) string { return `{"type":"system",` + strings.Repeat(`{"type":`, n) },
+		"many blocks": func(n int) string {
+			return `{"type":"assistant","message":{"id":"m","content":[` + strings.Repeat(`{"type":"text","text":"x"},`, n) + `{"type":"text","text":"x"}]}}`
+		},
+		"many calls": func(n int) string {
+			return `{"type":"assistant","message":{"id":"m","content":[` + list(n, `{"type":"tool_use","id":"t%d","name":"x","input":{"a":1}}`) + `]}}`
+		},
+		"many results": func(n int) string {
+			return `{"type":"user","message":{"content":[` + list(n, `{"type":"tool_result","tool_use_id":"t%d","content":"x"}`) + `]}}`
+		},
+		"many servers": func(n int) string {
+			return `{"type":"system","subtype":"init","mcp_servers":[` + list(n, `{"name":"s%d","status":"connected"}`) + `]}`
+		},
+		"many inputs ended": func(n int) string {
+			return `{"type":"result","subtype":"success","user_message_uuids":[` + list(n, `"u%d"`) + `]}`
+		},
+		"a piece of a call": func(n int) string {
+			return `{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":` + quoted(strings.Repeat("1", 8*n)) + `}}}`
+		},
+		"a call for a server": func(n int) string {
+			return `{"type":"x","request":{"method":"tools/call","params":{"name":"x","arguments":{"a":[` + list(n, `%d`) + `]}}}}`
+		},
+	}
+	for name, line := range lines {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 1000, func(n int) int {
+				e, o := fake("polite")
+				o.Logger = slog.New(slog.DiscardHandler)
+				s := newSession(e, o)
+				s.ch = newChannel(t.Context())
+				s.servers = newServers(s)
+				data := []byte(line(n))
+				return len(data) + growth.Bytes(func() {
+					kind, _ := lineType(data)
+					var q envelope
+					_ = q.read(data)
+					_, _, _ = readCall(q.Request)
+					s.hear(kind, data)
+				})
+			})
+		})
+	}
+}
+
+// list is a JSON list's elements, each from a format with its number.
+func list(n int, format string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = format
+		if strings.Contains(format, "%d") {
+			all[i] = fmt.Sprintf(format, i)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// The pieces of a call's arguments, and many calls of a turn, cost no more the more there are.
+func TestStreamsGrowWithTheirLength(t *testing.T) {
+	event := func(text string) []byte { return []byte(`{"type":"stream_event","event":` + text + `}`) }
+	growth.Check(t, 1000, func(n int) int {
+		return growth.Bytes(func() {
+			a := newArguments()
+			a.streamed(event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}`))
+			for range n {
+				a.streamed(event(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1111"}}`))
+			}
+			a.settle("t", json.RawMessage(`{}`))
+		})
+	})
+	growth.Check(t, 500, func(n int) int {
+		return growth.Bytes(func() {
+			a := newArguments()
+			for i := range n {
+				id := fmt.Sprintf("t%d", i)
+				a.streamed(event(fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q}}`, i, id)))
+				a.streamed(event(fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"n\":12345678901234567890}"}}`, i)))
+				a.settle(id, json.RawMessage(`{"n":12345678901234567000}`))
+				a.restore(id, json.RawMessage(`{"n":12345678901234567000}`))
+			}
+			a.turnEnded()
+		})
+	})
+}
+
+// So do the arguments of a call, in which digits are looked for.
+func TestArgumentsGrowWithTheirLength(t *testing.T) {
+	values := map[string]func(n int) string{
+		"deep, and a big integer": func(n int) string { return strings.Repeat(`[`, n) + "12345678901234567890" + strings.Repeat(`]`, n) },
+		"deep objects": func(n int) string {
+			return strings.Repeat(`{"a":`, n) + "12345678901234567890" + strings.Repeat(`}`, n)
+		},
+		"many integers":   func(n int) string { return `[` + list(n, "1234567890123456789%d") + `]` },
+		"many members":    func(n int) string { return `{` + list(n, `"k%d":12345678901234567890`) + `}` },
+		"a long number":   func(n int) string { return `{"a":1` + strings.Repeat("0", 200) + "." + strings.Repeat("1", 8*n) + `}` },
+		"large exponents": func(n int) string { return `[` + list(n, "1e300") + `]` },
+	}
+	for name, value := range values {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 1000, func(n int) int {
+				raw := json.RawMessage(value(n))
+				return len(raw) + growth.Bytes(func() {
+					unsafeInteger(raw)
+					handsOn(raw, raw)
+					lossless(raw)
+					sameRounded(raw, raw)
+				})
+			})
+		})
+	}
+}
+
+// A schema that a server lists is walked in proportion to its size, or to the limit of its depth.
+func TestLooksAtSchemasGrowWithTheirSize(t *testing.T) {
+	schemas := map[string]func(n int) string{
+		"many members": func(n int) string {
+			return `{"type":"object","properties":{` + list(n, `"k%d":{"type":"string"}`) + `}}`
+		},
+		"many references": func(n int) string {
+			return `{"type":"object","$defs":{` + list(n, `"d%d":{"type":"string"}`) + `},"properties":{` + list(n, `"k%d":{"$ref":"#/$defs/d%[1]d"}`) + `}}`
+		},
+		"circles": func(n int) string {
+			return `{"type":"object","properties":{` + list(n, `"k%d":{"anyOf":[{"$ref":"#"},{"$ref":"#/properties/k0"}]}`) + `}}`
+		},
+		"a chain": func(n int) string {
+			return `{"$ref":"#/$defs/d0","$defs":{` + list(n, `"d%d":{"$ref":"#/$defs/e%[1]d"}`) + `,"x":{}}}`
+		},
+		"deep": func(n int) string {
+			return strings.Repeat(`{"type":"array","items":`, n) + `{"type":"string"}` + strings.Repeat(`}`, n)
+		},
+	}
+	for name, schema := range schemas {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 500, func(n int) int {
+				raw := json.RawMessage(schema(n))
+				return len(raw) + growth.Bytes(func() { keepsDigits(raw) })
+			})
+		})
+	}
+}
+
+// A stored session costs in proportion to its length, however its entries are linked.
+func TestStoredSessionsGrowWithTheirLength(t *testing.T) {
+	entry := func(i int, parent string) string {
+		return fmt.Sprintf(`{"type":"user","uuid":"u%d","parentUuid":%q,"message":{"role":"user","content":"x"}}`+"\n", i, parent)
+	}
+	transcripts := map[string]func(i int) string{
+		"a chain":        func(i int) string { return entry(i, fmt.Sprintf("u%d", i-1)) },
+		"missing links":  func(i int) string { return entry(i, "gone") },
+		"links forward":  func(i int) string { return entry(i, fmt.Sprintf("u%d", i+1)) },
+		"links to self":  func(i int) string { return entry(i, fmt.Sprintf("u%d", i)) },
+		"one ID for all": func(int) string { return entry(0, "u0") },
+		"no JSON":        func(int) string { return "{{{{\n" },
+		"subagents between": func(i int) string {
+			return entry(i, "gone") + fmt.Sprintf(`{"type":"user","uuid":"s%d","isSidechain":true}`+"\n", i)
+		},
+	}
+	for name, line := range transcripts {
+		t.Run(name, func(t *testing.T) {
+			growth.Check(t, 500, func(n int) int {
+				var text strings.Builder
+				for i := range n {
+					text.WriteString(line(i))
+				}
+				file := text.String()
+				return len(file) + growth.Bytes(func() {
+					all, _ := scan(strings.NewReader(file), "x", true)
+					chain, _ := branch(all, "x", false)
+					for _, s := range chain {
+						promptText(s.Message)
+					}
+				})
+			})
+		})
+	}
+}
