@@ -13,9 +13,11 @@ TIMEOUT ?= 30m
 FUZZTIME ?= 60s
 BENCH ?= .
 PKG ?= ./...
-# How mutate chooses its changes, and how many for each package of PKG.
+# How mutate chooses its changes, and how many for each package of PKG. SEED is
+# also that of soak, which goes on for LENGTH.
 SEED ?= 1
 N ?= 12
+LENGTH ?= 10m
 
 # With it a test fails where it would be skipped because a peer is missing.
 REQUIRE := TENON_PEERS=require
@@ -96,6 +98,10 @@ fuzz: ## every fuzz target for FUZZTIME
 .PHONY: mutate
 mutate: ## small changes to the packages PKG that their tests should notice: PKG="./mcpauth ./agent" SEED=7 N=20
 	$(GO) run ./internal/mutate -seed $(SEED) -n $(N) $(PKG)
+
+.PHONY: soak
+soak: ## two hundred users and random faults for LENGTH, ten minutes; the table of what must never be: SEED=7
+	TENON_SOAK=$(LENGTH) TENON_SOAK_SEED=$(SEED) $(GO) test -count=1 -v -timeout 60m -run '^TestSoak$$' ./internal/soak
 
 .PHONY: clean
 clean: ## remove what make has built and installed here

@@ -97,6 +97,7 @@ var rooms = []room{
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", imports: []string{"internal/skip"}, tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
+	{path: "internal/soak", tests: []string{"agent", "mcphost", "mcpserver", "engine/native"}},
 	{path: "internal/differential", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
 	// The programs that it builds share a server.
 	{path: "internal/benchmarks/...", imports: []string{"public", "internal/benchmarks/..."}},
