@@ -108,6 +108,7 @@ func (s *session) noteBlock(is bool, reasons ...string) {
 func (s *session) registerHooks() map[string][]hookMatcher {
 	all := map[string][]hookMatcher{}
 	s.registerTurn(all)
+	s.registerResources(all)
 	h := s.opts.Hooks
 	if h == nil {
 		return all

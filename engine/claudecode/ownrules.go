@@ -9,16 +9,23 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// knownServers are the servers that the program gave, by which a rule finds the one that it names.
-func knownServers(o *agent.Options) *permission.Servers {
-	var list []permission.Server
-	for _, key := range slices.Sorted(maps.Keys(o.MCPServers)) {
-		list = append(list, permission.Server{Key: key})
-	}
+// serverNames are the servers that the program gave, sorted.
+func serverNames(o *agent.Options) []string {
+	names := slices.Collect(maps.Keys(o.MCPServers))
 	if o.Host != nil {
 		for _, st := range o.Host.Status() {
-			list = append(list, permission.Server{Key: st.Name})
+			names = append(names, st.Name)
 		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// knownServers are those by which a rule finds the one that it names.
+func knownServers(o *agent.Options) *permission.Servers {
+	var list []permission.Server
+	for _, key := range serverNames(o) {
+		list = append(list, permission.Server{Key: key})
 	}
 	return permission.NewServers(list...)
 }
