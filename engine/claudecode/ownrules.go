@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -25,7 +26,7 @@ func serverNames(o *agent.Options) []string {
 func knownServers(o *agent.Options) *permission.Servers {
 	var list []permission.Server
 	for _, key := range serverNames(o) {
-		list = append(list, permission.Server{Key: key})
+		list = append(list, permission.Server{Key: key, Foreign: commonOf(o.MCPServers[key]).Scope == string(mcpconfig.ScopeProject)})
 	}
 	return permission.NewServers(list...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -53,10 +54,13 @@ func (s *session) reviewed(ctx context.Context) (problems []permission.Problem, 
 	var unlisted []string
 	servers := make([]permission.Server, 0, len(status))
 	for _, st := range status {
-		servers = append(servers, permission.Server{Key: st.Name})
+		servers = append(servers, permission.Server{Key: st.Name, Foreign: st.Scope == string(mcpconfig.ScopeProject)})
 		if st.Status != mcphost.StatusConnected {
 			unlisted = append(unlisted, st.Name)
 			done = done && st.Status != mcphost.StatusPending
+		}
+		for _, r := range st.Rejected { // that these are not there is told already
+			tools = append(tools, permission.Request{Tool: toolname.Full(st.Name, r.Name), Server: st.Name, ToolName: r.Name})
 		}
 		for _, t := range st.Tools {
 			tools = append(tools, permission.Request{Tool: t.FullName, Server: st.Name, ToolName: t.Name})
