@@ -93,11 +93,15 @@ func TestHistoryIsRefused(t *testing.T) {
 // saidOf is all that the CLI is started with and told, and what is refused.
 func saidOf(t *testing.T, o *agent.Options) []string {
 	t.Helper()
+	return saidBy(t, New(nil), o)
+}
+
+func saidBy(t *testing.T, e *Engine, o *agent.Options) []string {
+	t.Helper()
 	if o.MaxToolConcurrency == 0 {
 		o.MaxToolConcurrency = agent.DefaultMaxToolConcurrency
 	}
 	o.Logger = slog.New(slog.DiscardHandler)
-	e := New(nil)
 	s := newSession(e, o)
 	s.ch = newChannel(t.Context())
 	s.servers = newServers(s)
