@@ -82,7 +82,7 @@ func (c checkout) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readFile(target, false)
+	data, err := readFile(target, maxCheckoutBytes, false)
 	if err == nil && len(data) > maxCheckoutBytes {
 		return nil, fmt.Errorf("it has more than the %d bytes that are read", maxCheckoutBytes)
 	}

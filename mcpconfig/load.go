@@ -50,6 +50,7 @@ type loader struct {
 	cfg      *Config
 	checkout checkout
 	names    map[string]holder // by the name as tools have it
+	own      []holder          // those of files that need no trust or have it
 	switches switches
 	problems []Problem
 }
@@ -75,7 +76,7 @@ type holder struct {
 // An entry that is refused still keeps its name: the one below it, meant for elsewhere, does not
 // take its place, and a note says so. A file that is absent is no problem, but for one that MCPConfigs names. The configuration is never nil.
 func Load(o *LoadOptions) (*Config, []Problem) {
-	l := &loader{cfg: &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}}, names: map[string]holder{}}
+	l := &loader{cfg: &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}, offWithoutTrust: map[string]string{}}, names: map[string]holder{}}
 	if o != nil {
 		l.opts = *o
 	}
@@ -118,7 +119,7 @@ func (l *loader) dynamic() {
 			continue
 		}
 		path := l.path(value)
-		data, err := readFile(path, true)
+		data, err := readFile(path, maxBytes, true)
 		if err != nil {
 			l.problems = append(l.problems, unreadable(path, err))
 			continue
@@ -185,18 +186,21 @@ func (l *loader) project(path string) (r parsed, trusted, ok bool) {
 	o.Untrusted = l.opts.TrustFile == nil || !l.opts.TrustFile(path, data)
 	r = parse(data, o)
 	for name, bad := range r.refused {
-		if _, off := l.switches.project[name]; off {
+		if _, off := l.switches[name]; off {
 			bad.Entry.Disabled = true
 			r.refused[name] = bad
 		}
 	}
 	for name, e := range r.entries {
-		if by, off := l.switches.project[name]; off && !e.Disabled {
+		if by, off := l.switches[name]; off && !e.Disabled {
 			e.Disabled = true
 			r.entries[name] = e
+			if by.untrusted && !e.Untrusted {
+				l.cfg.offWithoutTrust[name] = by.file
+			}
 			r.problems = append(r.problems, Problem{
 				Level: LevelNote, File: path, Line: e.Line, Column: 1, Server: name, Path: joinPath(serversKey, name),
-				Message: "is disabled by disabledMcpjsonServers in " + by,
+				Message: "is disabled by disabledMcpjsonServers in " + by.file,
 			})
 		}
 	}
@@ -212,7 +216,7 @@ func (l *loader) openUserFile() (*document, bool) {
 	if path == "" {
 		return nil, false
 	}
-	data, err := readFile(path, false)
+	data, err := readFile(path, maxBytes, false)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
@@ -246,16 +250,27 @@ func (l *loader) take(r parsed) {
 		}
 	}
 	maps.Copy(l.names, taken) // not before: two entries of one file both stay
+	for _, key := range slices.Sorted(maps.Keys(taken)) {
+		if h := taken[key]; !h.Untrusted {
+			l.own = append(l.own, h)
+		}
+	}
 }
 
 // free reports whether no source above has an entry's name. If one has, it says so.
 func (l *loader) free(e Entry) bool {
 	by, taken := l.names[toolname.Normalize(e.Name)]
+	if !taken && e.Untrusted {
+		by, taken = l.alike(e.Name)
+	}
 	if !taken {
 		return true
 	}
 	p := Problem{Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: e.Name, Path: joinPath(serversKey, e.Name)}
 	switch {
+	case toolname.Server(by.Name) != toolname.Server(e.Name):
+		p.Level = LevelUntrusted
+		p.Message = fmt.Sprintf("is not used without trust: its tools could be taken for those of server %q in %s", by.Name, by.Source)
 	case by.Name != e.Name:
 		p.Level, p.Instead = LevelEntry, "another name"
 		p.Message = fmt.Sprintf("its tools would be called %s__… like those of server %q in %s, which comes before it", toolname.Server(e.Name), by.Name, by.Source)
@@ -271,6 +286,15 @@ func (l *loader) free(e Entry) bool {
 	}
 	l.problems = append(l.problems, p)
 	return false
+}
+
+// alike returns the server of the program's or the user's whose name begins like that of one that is not trusted.
+func (l *loader) alike(name string) (by holder, taken bool) {
+	i := slices.IndexFunc(l.own, func(by holder) bool { return toolname.Overlap(by.Name, name) })
+	if i < 0 {
+		return holder{}, false
+	}
+	return l.own[i], true
 }
 
 func (l *loader) parseOptions(file string, s Scope) ParseOptions {
@@ -333,9 +357,9 @@ func projectNode(doc *document, dir string) (node, bool) {
 	return projects.get(filepath.ToSlash(real))
 }
 
-// readFile reads a file of bounded size. Only what was named explicitly may be something else than a regular file: a
+// readFile reads a file, and one byte more than limit at most. Only what was named explicitly may be something else than a regular file: a
 // pipe that nobody writes to would be waited for without end.
-func readFile(path string, named bool) ([]byte, error) {
+func readFile(path string, limit int64, named bool) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -350,7 +374,7 @@ func readFile(path string, named bool) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+	return io.ReadAll(io.LimitReader(f, limit+1))
 }
 
 // unreadable is the problem of a file that cannot be read.

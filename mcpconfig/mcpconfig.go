@@ -145,6 +145,8 @@ type Config struct {
 	Tokens mcpauth.TokenStore
 
 	lookupEnv func(name string) (string, bool)
+	// offWithoutTrust are the servers of trusted files that a file which is not trusted has switched off, with that file.
+	offWithoutTrust map[string]string
 }
 
 // A Refusal is an entry that cannot be used.

@@ -136,7 +136,7 @@ func (l *settingsLoader) file(scope Scope, path string) {
 	var data []byte
 	var err error
 	if scope == ScopeUser {
-		data, err = readFile(path, false)
+		data, err = readFile(path, maxBytes, false)
 	} else {
 		data, err = l.checkout.read(path)
 	}
@@ -168,7 +168,7 @@ func (l *settingsLoader) named(dir string) {
 		l.read(scopeSettings, inPlaceSettings, text)
 		return
 	}
-	data, err := readFile(path, true)
+	data, err := readFile(path, maxBytes, true)
 	if err != nil {
 		p := unreadable(path, err)
 		p.Named = true
@@ -242,7 +242,7 @@ func (l *settingsLoader) member(m member) {
 			return
 		}
 		l.noHooks = off
-	case "apiKeyHelper", "sandbox":
+	case "apiKeyHelper", "sandbox", "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "deniedMcpServers":
 		l.note(m.key, "does nothing here: only Claude Code itself has it")
 	}
 }
@@ -269,6 +269,8 @@ func (l *settingsLoader) permissions(n node) {
 			l.s.Directories = append(l.s.Directories, l.texts(m.value)...)
 		case "defaultMode":
 			l.mode(m.value)
+		default:
+			l.note(m.key, "does nothing here: only Claude Code itself has it")
 		}
 	}
 }

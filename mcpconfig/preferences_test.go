@@ -83,6 +83,8 @@ func TestFaultySettings(t *testing.T) {
 		{"model", `{"model": 4}`, "model: is a number", 0},
 		{"switch", `{"disableAllHooks": "yes"}`, "disableAllHooks: is a string", 0},
 		{"key helper", `{"apiKeyHelper": "x"}`, "apiKeyHelper: does nothing here", 0},
+		{"a list of servers", `{"deniedMcpServers": []}`, "deniedMcpServers: does nothing here", 0},
+		{"a key of permissions", `{"permissions": {"disableBypassPermissionsMode": "disable", "allow": ["a"]}}`, "permissions.disableBypassPermissionsMode: does nothing here", 1},
 		{"hooks", `{"hooks": []}`, "hooks: is a list", 0},
 		{"groups", `{"hooks": {"Stop": {}}}`, "hooks.Stop: is an object", 0},
 		{"a group", `{"hooks": {"Stop": [{"matcher": "x"}]}}`, "has no list", 0},

@@ -8,9 +8,12 @@ import (
 	"strings"
 )
 
-// switches are the servers of .mcp.json that the user has turned off, each with the file that says so.
-type switches struct {
-	project map[string]string
+// switches are the servers of .mcp.json that are turned off, each with the file that says so, a trusted one before others.
+type switches map[string]offSwitch
+
+type offSwitch struct {
+	file      string
+	untrusted bool
 }
 
 // disabledKey lists servers of .mcp.json that are turned off, in settings files and in ~/.claude.json.
@@ -18,42 +21,40 @@ const disabledKey = "disabledMcpjsonServers"
 
 // readSwitches reads disabledMcpjsonServers from everywhere it may stand.
 func (l *loader) readSwitches(user *document, hasUser bool) switches {
-	s := switches{project: map[string]string{}}
+	s := switches{}
 	if hasUser {
 		if n, ok := projectNode(user, l.opts.Dir); ok {
-			l.switchOff(s, user, n)
+			l.switchOff(s, user, n, false)
 		}
 	}
 	if l.on(ScopeLocal) {
 		for _, path := range l.checkout.files(".claude", "settings.local.json") {
-			l.switchFile(s, path, l.checkout.read)
+			l.switchFile(s, path, true)
 		}
 	}
 	if l.on(ScopeProject) {
 		for _, path := range l.checkout.files(".claude", "settings.json") {
-			l.switchFile(s, path, l.checkout.read)
+			l.switchFile(s, path, true)
 		}
 	}
 	if dir := settingsDir(l.opts.LookupEnv); l.on(ScopeUser) && filepath.IsAbs(dir) {
-		l.switchFile(s, filepath.Join(dir, "settings.json"), func(path string) ([]byte, error) { return readFile(path, false) })
+		l.switchFile(s, filepath.Join(dir, "settings.json"), false)
 	}
 	return s
 }
 
 // switchFile reads the list from a settings file. What else is wrong with that is for [LoadSettings] to report.
-func (l *loader) switchFile(s switches, path string, read func(path string) ([]byte, error)) {
-	data, err := read(path)
+func (l *loader) switchFile(s switches, path string, ofCheckout bool) {
+	data, err := l.readEither(path, ofCheckout)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		p := unreadable(path, err)
-		p.Level = LevelNote
-		l.problems = append(l.problems, p)
+		l.problems = append(l.problems, unreadable(path, err))
 		return
 	}
 	if doc, problem := open(data, path); problem == nil {
-		l.switchOff(s, doc, doc.top())
+		l.switchOff(s, doc, doc.top(), ofCheckout && (l.opts.TrustFile == nil || !l.opts.TrustFile(path, data)))
 	} else {
 		problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
 		problem.Level, problem.Want = LevelNote, ""
@@ -61,8 +62,16 @@ func (l *loader) switchFile(s switches, path string, read func(path string) ([]b
 	}
 }
 
+// readEither reads a file of the checkout, or of the user's.
+func (l *loader) readEither(path string, ofCheckout bool) ([]byte, error) {
+	if ofCheckout {
+		return l.checkout.read(path)
+	}
+	return readFile(path, maxBytes, false)
+}
+
 // switchOff reads the list from an object.
-func (l *loader) switchOff(s switches, doc *document, n node) {
+func (l *loader) switchOff(s switches, doc *document, n node, untrusted bool) {
 	at, ok := n.get(disabledKey)
 	if !ok || at.isNull() {
 		return
@@ -82,7 +91,9 @@ func (l *loader) switchOff(s switches, doc *document, n node) {
 			l.problems = append(l.problems, p)
 			continue
 		}
-		s.project[name] = doc.file
+		if by, off := s[name]; !off || by.untrusted {
+			s[name] = offSwitch{doc.file, untrusted}
+		}
 	}
 }
 

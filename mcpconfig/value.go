@@ -134,6 +134,9 @@ func (d *entryDecoder) flag(key string) bool {
 // shortest is the time below which a limit is taken for a mistake, as the Claude Code CLI does: seconds for milliseconds.
 const shortest = time.Second
 
+// mostUntrusted is the longest limit that a file sets without trust: a server that never answers holds up a run no longer.
+const mostUntrusted = mcphost.DefaultCallTimeout
+
 // duration decodes milliseconds. Zero means that none are given.
 func (d *entryDecoder) duration(key string) time.Duration {
 	m, ok := d.fields[key]
@@ -157,6 +160,10 @@ func (d *entryDecoder) duration(key string) time.Duration {
 		}
 		d.note(m.value, instead, "is ignored: it is in milliseconds, and less than 1000 is taken for a mistake")
 		return 0
+	}
+	if most := float64(mostUntrusted / time.Millisecond); d.opts.Untrusted && ms > most {
+		d.withhold(m.value, fmt.Sprintf("more than %.0f, which is used", most))
+		ms = most
 	}
 	return time.Duration(min(ms, float64(math.MaxInt64/int64(time.Millisecond)-1))) * time.Millisecond
 }

@@ -52,6 +52,17 @@ func TestModelCredentialsAreNotInherited(t *testing.T) {
 			}
 		}
 	}
+	// An address is one if it holds one: that of the run, and that of the process, which servers would inherit.
+	for address, want := range map[string]bool{"": false, "https://h:1/x": false, "https://u:p@h": true, "https://h/?key=k": true, "https://u:p@h\n": true} {
+		run := func(string) (string, bool) { return address, true }
+		if got := IsModelCredential("ANTHROPIC_VERTEX_BASE_URL", run); got != want {
+			t.Errorf("an address %q of the run is a credential: %v", address, got)
+		}
+		t.Setenv("ANTHROPIC_BASE_URL", address)
+		if got := has(childEnv(Stdio{}, func(string) (string, bool) { return "https://h", true }), "ANTHROPIC_BASE_URL"); got == want {
+			t.Errorf("the process has the address %q: %v", address, got)
+		}
+	}
 	t.Setenv("CLAUDE_CODE_USE_BEDROCK", "1")
 	if !IsModelCredential("AWS_SECRET_ACCESS_KEY", nil) {
 		t.Error("the environment of the process does not count")

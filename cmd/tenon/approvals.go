@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 // kept in the user's configuration folder.
 type approvals struct {
 	file  string              // empty without a home directory
+	err   error               // why the file is not used
 	Files map[string]approval `json:"files"`
 }
 
@@ -26,6 +28,28 @@ type approvals struct {
 type approval struct {
 	SHA256   string    `json:"sha256"` // of the contents, in hexadecimal
 	Approved time.Time `json:"approved"`
+
+	faulty json.RawMessage // what stands in the file if it is no approval
+}
+
+// UnmarshalJSON never fails: one approval that is damaged costs no other one.
+func (a *approval) UnmarshalJSON(data []byte) error {
+	type plain approval
+	var p plain
+	if json.Unmarshal(data, &p) != nil {
+		p = plain{faulty: bytes.Clone(data)}
+	}
+	*a = approval(p)
+	return nil
+}
+
+// MarshalJSON keeps what is damaged as it is.
+func (a approval) MarshalJSON() ([]byte, error) {
+	if a.faulty != nil {
+		return a.faulty, nil
+	}
+	type plain approval
+	return json.Marshal(plain(a))
 }
 
 // configDir is the user's folder for configuration, as os.UserConfigDir has it, in this command's environment.
@@ -53,34 +77,42 @@ func (p *process) approvals() (*approvals, error) {
 		return a, nil
 	}
 	a.file = filepath.Join(dir, "tenon", "trusted.json")
-	if err := private(filepath.Dir(a.file)); err != nil {
-		return a, err
+	a.err = a.read()
+	return a, a.err
+}
+
+func (a *approvals) read() error {
+	for _, path := range []string{filepath.Dir(a.file), a.file} {
+		if err := private(path); err != nil {
+			return err
+		}
 	}
-	if err := private(a.file); err != nil {
-		return a, err
-	}
-	data, err := os.ReadFile(a.file)
+	data, err := readRegular(a.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return a, nil
+		return nil
 	}
 	if err == nil {
 		err = json.Unmarshal(data, a)
 	}
 	if err != nil {
 		a.Files = nil
-		return a, fmt.Errorf("%s cannot be read (%w): no project is trusted; remove it, and approve anew with 'tenon trust'", a.file, pathCause(err))
+		return fmt.Errorf("%s cannot be read (%w): no project is trusted; remove it, and approve anew with 'tenon trust'", a.file, pathCause(err))
 	}
-	return a, nil
+	return nil
 }
 
-// has reports whether a file was approved with these contents.
+// has reports whether a file was approved with these contents. The file is named by its place in the checkout, and not by
+// where a symbolic link in its place leads: a checkout that links to a file of another one is not approved with it.
 func (a *approvals) has(file string, contents []byte) bool {
-	return a.Files[realPath(file)].SHA256 == hashOf(contents)
+	return a.Files[file].SHA256 == hashOf(contents)
 }
 
 // update changes the approvals in the file; what another process changes at the same time is kept.
 func (a *approvals) update(change func(files map[string]approval)) error {
-	if a.file == "" {
+	switch {
+	case a.err != nil:
+		return a.err
+	case a.file == "":
 		return errors.New("there is no folder to keep approvals in: set HOME or XDG_CONFIG_HOME")
 	}
 	if err := os.MkdirAll(filepath.Dir(a.file), 0o700); err != nil {
@@ -108,7 +140,7 @@ func (a *approvals) approve(files map[string][]byte) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	return a.update(func(all map[string]approval) {
 		for file, contents := range files {
-			all[realPath(file)] = approval{SHA256: hashOf(contents), Approved: now}
+			all[file] = approval{SHA256: hashOf(contents), Approved: now}
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,20 +96,11 @@ type found struct {
 
 // get is an entry as it stands in the file. Without the file there is none.
 func (t target) get(name string) (json.RawMessage, bool, error) {
-	info, err := os.Stat(t.file)
+	doc, err := readRegular(t.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
-	case err == nil && info.IsDir():
-		err = errors.New("it is a directory")
-	case err == nil && !info.Mode().IsRegular(): // a pipe, say, that nobody writes to
-		err = errors.New("it is no regular file")
-	}
-	var doc []byte
-	if err == nil {
-		doc, err = readFile(t.file)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, false, fmt.Errorf("reading %s: %w", t.file, pathCause(err))
 	}
 	entry, ok, err := mcpconfig.GetServer(doc, t.place, name)
@@ -140,8 +130,9 @@ func (t target) set(p *process, name string, entry json.RawMessage, force bool) 
 // update edits the file; an error names it. A project's file that was trusted, or that was not there before, is trusted
 // afterwards: whoever edits it has said what it says.
 func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
-	approved := &approvals{}
+	approved, place := &approvals{}, ""
 	if t.scope == mcpconfig.ScopeProject {
+		place = mcpconfig.ProjectFiles(filepath.Dir(t.file))[0]
 		var err error
 		if approved, err = p.approvals(); err != nil {
 			p.warn(oneLine(err.Error()))
@@ -153,7 +144,7 @@ func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]by
 		written []byte
 	)
 	err := mcpconfig.UpdateFile(t.file, mode, func(doc []byte) (edited []byte, err error) {
-		trusted = doc == nil || approved.has(t.file, doc)
+		trusted = doc == nil || approved.has(place, doc)
 		written, err = edit(doc)
 		return written, err
 	})
@@ -163,7 +154,7 @@ func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]by
 	case err != nil:
 		return err
 	case trusted && approved.file != "":
-		if err := approved.approve(map[string][]byte{t.file: written}); err != nil {
+		if err := approved.approve(map[string][]byte{place: written}); err != nil {
 			p.warn(fmt.Sprintf("%s is not trusted: %s", t.file, message(err)))
 		}
 	}

@@ -27,9 +27,16 @@ func newLoginCommand(p *process) *cobra.Command {
 		Long:  loginLong,
 		Args:  wantArgs(1, 1, "SERVER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			entry, err := f.remote(p, args[0])
+			cfg, _, problems, err := f.decided(c.Context(), p, startNamed(args))
 			if err != nil {
 				return err
+			}
+			entry, err := remote(cfg, problems, args[0])
+			switch {
+			case err != nil:
+				return err
+			case entry.DisabledReason != "":
+				return fmt.Errorf("server %q is disabled: %s", entry.Name, entry.DisabledReason)
 			}
 			return login(c.Context(), p, entry)
 		},
@@ -47,7 +54,11 @@ func newLogoutCommand(p *process) *cobra.Command {
 		Long:  `Revoke the tokens of a server, where its authorization server can do that, and delete them from this machine.`,
 		Args:  wantArgs(1, 1, "SERVER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			entry, err := f.remote(p, args[0])
+			cfg, _, problems, err := f.load(p)
+			if err != nil {
+				return err
+			}
+			entry, err := remote(cfg, problems, args[0])
 			if err != nil {
 				return err
 			}
@@ -71,11 +82,7 @@ func newLogoutCommand(p *process) *cobra.Command {
 }
 
 // remote is the entry of a server over HTTP.
-func (f *serverFlags) remote(p *process, name string) (mcpconfig.Entry, error) {
-	cfg, _, problems, err := f.load(p)
-	if err != nil {
-		return mcpconfig.Entry{}, err
-	}
+func remote(cfg *mcpconfig.Config, problems []mcpconfig.Problem, name string) (mcpconfig.Entry, error) {
 	entry, ok := cfg.Servers[name]
 	if !ok {
 		configs, _ := cfg.ServerConfigs() // for their names only

@@ -255,7 +255,7 @@ func TestProjectServersAreAskedAbout(t *testing.T) {
 				done <- run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: s.tty, out: &out, err: s.tty, environ: env, dir: dir})
 			}()
 			s.waitFor(`\[N\]o: `)
-			if !strings.Contains(s.visible(), "  calc  ") {
+			if !strings.Contains(s.visible(), "  calc: srv calc\n") {
 				t.Errorf("what would be started is not shown: %s", s.visible())
 			}
 			if _, err := s.master.WriteString(tt.answer + "\n"); err != nil {

@@ -95,7 +95,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.more = f.settings
+	f.more, f.promptTool = f.settings, f.permissionTool
 	srv, err := f.servers(ctx, p, projectStart{run: true})
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 			return err
 		}
 	}
-	return f.converse(ctx, v, client)
+	return f.converse(ctx, v, client, opts.ConfigProblems)
 }
 
 func (f *runFlags) view(p *process, pr *progress) *view {
@@ -156,8 +156,9 @@ func (f *runFlags) prompt(ctx context.Context, p *process, args []string) (strin
 }
 
 // converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
-// interruptWait to end properly.
-func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client) error {
+// interruptWait to end properly. A run that ends before its init message tells of the problems of the configuration, which
+// are in that.
+func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, problems []agent.MCPServerError) error {
 	pr := v.progress
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -181,6 +182,11 @@ func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client) 
 	}
 	for m, err := range client.Messages(live) {
 		if err != nil {
+			if !v.started { // what is wrong in the configuration may be why
+				for _, e := range problems {
+					v.report.warn(oneLine(e.Message))
+				}
+			}
 			v.reportCalls()
 			return err
 		}

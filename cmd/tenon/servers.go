@@ -25,6 +25,9 @@ type serverFlags struct {
 	more    string // --settings, where a command has it
 	trusted bool   // --trust-project
 
+	// promptTool is the tool that is asked for permission, where a command has one.
+	promptTool string
+
 	trust *projectTrust // set by load
 }
 
@@ -41,7 +44,7 @@ func allSources() []string { return []string{"user", "project", "local"} }
 
 // load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
 // flag that cannot be meant is an error.
-func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
+func (f *serverFlags) load(p *process) (*mcpconfig.Config, *mcpconfig.Settings, []mcpconfig.Problem, error) {
 	if _, err := p.workDir(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -56,6 +59,8 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 	if f.trust == nil {
 		f.trust = p.newProjectTrust(f.trusted)
 	}
+	clear(f.trust.files)
+	clear(f.trust.untrusted)
 	// Their other problems are told of by the run that they are for.
 	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
 		Dir: p.dir, SettingSources: scopes, Settings: f.more, TrustFile: f.trust.trusts, LookupEnv: p.lookupEnv,
@@ -83,7 +88,7 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, map[string]string, []
 			return nil, nil, nil, usagef("%s", problemText(pr))
 		}
 	}
-	return cfg, settings.Env, problems, nil
+	return cfg, settings, problems, nil
 }
 
 // names reports whether --mcp-config names the file of a problem, or has the JSON itself.
@@ -123,19 +128,31 @@ func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
 
 // servers are those that the flags come to. The start is what the command is about to do with those of a project.
 func (f *serverFlags) servers(ctx context.Context, p *process, start projectStart) (*servers, error) {
-	cfg, env, problems, err := f.load(p)
+	cfg, env, problems, err := f.decided(ctx, p, start)
 	if err != nil {
 		return nil, err
 	}
-	if approved, err := f.trust.decide(ctx, p, cfg, start); err != nil {
-		return nil, err
-	} else if approved {
-		if cfg, env, problems, err = f.load(p); err != nil {
-			return nil, err
-		}
-	}
 	configs, more := cfg.ServerConfigs()
 	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil
+}
+
+// decided loads the configuration and settles what becomes of the servers of a project that is not trusted. After an
+// approval the files are read again, and asked about again if they have changed meanwhile.
+func (f *serverFlags) decided(ctx context.Context, p *process, start projectStart) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
+	for {
+		cfg, settings, problems, err := f.load(p)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if start.run {
+			problems = append(problems, cfg.KeepGuards(settings.Hooks, f.promptTool)...)
+		}
+		if approved, err := f.trust.decide(ctx, p, cfg, start); err != nil {
+			return nil, nil, nil, err
+		} else if !approved {
+			return cfg, settings.Env, problems, nil
+		}
+	}
 }
 
 // environment is the process's with that of the settings files on top, as in Claude Code.

@@ -78,3 +78,16 @@ func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, er
 		return nil, context.Cause(ctx)
 	}
 }
+
+// readRegular is readFile for a file that nobody has named: what is no regular file, a pipe say, is not waited for.
+func readRegular(name string) ([]byte, error) {
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a directory")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	}
+	return readFile(name)
+}

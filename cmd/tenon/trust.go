@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/tailscale/hujson"
-
 	"github.com/tenon-sdk/tenon/mcpconfig"
-	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 // trustEnv is the environment variable that stands for --trust-project.
@@ -88,10 +84,7 @@ func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Co
 		}
 		return false, nil
 	}
-	fmt.Fprintf(p.err, "The files of this project would start:\n\n")
-	for _, name := range names {
-		fmt.Fprintf(p.err, "  %s  %s\n", visible(name), serverUse(cfg.Servers[name]))
-	}
+	t.show(p.err, cfg, names)
 	fmt.Fprintf(p.err, "\nStart them? [y]es, this time; [a]lways, and trust all that these files say; [N]o: ")
 	answer, err := p.answer(ctx)
 	if err != nil {
@@ -101,10 +94,41 @@ func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Co
 	case "y", "yes":
 		return false, nil
 	case "a", "always":
-		return true, t.approved.approve(t.pending())
+		if err := t.approved.approve(t.pending()); err != nil {
+			p.warn(fmt.Sprintf("the servers are started this time only: the project could not be trusted: %s", message(err)))
+			return false, nil
+		}
+		return true, nil
 	}
 	disable(cfg, names, "not started, as you said; to approve the project: tenon trust")
 	return false, nil
+}
+
+// show shows what the servers of these names are, and what else the files say.
+func (t *projectTrust) show(w io.Writer, cfg *mcpconfig.Config, names []string) {
+	files := map[string]projectFile{}
+	shown := map[string][]string{}
+	for file, contents := range t.pending() {
+		files[file] = readProjectFile(file, contents)
+	}
+	fmt.Fprintf(w, "The files of this project would start:\n\n")
+	for _, name := range names {
+		source := cfg.Servers[name].Source
+		writeServer(w, "  ", "", name, files[source].servers[name])
+		shown[source] = append(shown[source], name)
+	}
+	said := false
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if !files[file].says(shown[file]) {
+			continue
+		}
+		if !said {
+			fmt.Fprintf(w, "\nWith [a]lways this counts too:\n\n")
+			said = true
+		}
+		fmt.Fprintf(w, "  %s\n", visible(file))
+		files[file].write(w, "    ", shown[file])
+	}
 }
 
 // pending are the files that are not trusted, with their contents.
@@ -124,28 +148,6 @@ func disable(cfg *mcpconfig.Config, names []string, why string) {
 		e.Disabled, e.DisabledReason = true, why
 		cfg.Servers[name] = e
 	}
-}
-
-// serverUse is what an entry starts or connects to, without secrets.
-func serverUse(e mcpconfig.Entry) string {
-	if e.Kind != mcpconfig.Stdio {
-		text := e.URL
-		if e.HeadersHelper != "" {
-			text += " (headers from the command: " + e.HeadersHelper + ")"
-		}
-		return oneLine(mcphost.MaskSecrets(e.ServerConfig(), text))
-	}
-	words := append([]string{e.Command}, e.Args...)
-	for i, w := range words {
-		if strings.ContainsAny(w, " \t\n\"'") {
-			words[i] = fmt.Sprintf("%q", w)
-		}
-	}
-	text := strings.Join(words, " ")
-	if e.Dir != "" {
-		text += " (in " + e.Dir + ")"
-	}
-	return oneLine(mcphost.MaskSecrets(e.ServerConfig(), text))
 }
 
 // canAsk reports whether a person can be asked: standard input and standard error are terminals.
@@ -228,13 +230,13 @@ func newTrustCommand(p *process) *cobra.Command {
 }
 
 // projectFiles reads the files of the project as a run would, without trust.
-func (p *process) projectFiles() (*projectTrust, *mcpconfig.Config, []mcpconfig.Problem, error) {
+func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
 	if _, err := p.workDir(); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	approved, err := p.approvals()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	t := &projectTrust{approved: approved, files: map[string][]byte{}, untrusted: map[string]bool{}}
 	never := func(file string, contents []byte) bool {
@@ -243,12 +245,12 @@ func (p *process) projectFiles() (*projectTrust, *mcpconfig.Config, []mcpconfig.
 	}
 	scopes := []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}
 	_, problems := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: p.dir, SettingSources: scopes, TrustFile: never, LookupEnv: p.lookupEnv})
-	cfg, more := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: never, LookupEnv: p.lookupEnv})
-	return t, cfg, append(problems, more...), nil
+	_, more := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: never, LookupEnv: p.lookupEnv})
+	return t, append(problems, more...), nil
 }
 
 func (p *process) trustProject(only []string) error {
-	t, cfg, problems, err := p.projectFiles()
+	t, problems, err := p.projectFiles()
 	if err != nil {
 		return err
 	}
@@ -259,9 +261,11 @@ func (p *process) trustProject(only []string) error {
 		}
 	}
 	// A file that others can write to is none to trust, and none of what it says was read.
+	told := map[string]bool{} // two readers may refuse one file
 	for _, pr := range problems {
-		if pr.Level == mcpconfig.LevelFile {
-			p.warn(problemText(pr))
+		if text := problemText(pr); pr.Level == mcpconfig.LevelFile && !told[text] {
+			told[text] = true
+			p.warn(text)
 			err = errReported
 		}
 	}
@@ -276,50 +280,19 @@ func (p *process) trustProject(only []string) error {
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(p.out, "trusted %s\n", visible(file))
-		for _, name := range cfg.Names() {
-			if e := cfg.Servers[name]; e.Source == file {
-				fmt.Fprintf(p.out, "  server %s: %s\n", visible(name), serverUse(e))
-			}
-		}
-		for _, pr := range problems {
-			if pr.File == file && pr.Level == mcpconfig.LevelUntrusted {
-				fmt.Fprintf(p.out, "  %s: %s\n", oneLine(pr.Path), settingText(files[file], pr.Path))
-			}
-		}
+		readProjectFile(file, files[file]).write(p.out, "  ", nil)
 	}
 	return err
-}
-
-// settingText is the value at a path of a settings file on one line. Of the environment it is the names.
-func settingText(contents []byte, path string) string {
-	plain, err := hujson.Standardize(bytes.Clone(contents))
-	if err != nil {
-		return ""
-	}
-	value := json.RawMessage(plain)
-	for key := range strings.SplitSeq(path, ".") {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(value, &members) != nil {
-			return ""
-		}
-		value = members[key]
-	}
-	var env map[string]json.RawMessage
-	if path == "env" && json.Unmarshal(value, &env) == nil {
-		return oneLine(strings.Join(slices.Sorted(maps.Keys(env)), ", "))
-	}
-	return clipText(plainJSON(value), 400)
 }
 
 // pick keeps the files that the arguments name.
 func (p *process) pick(files map[string][]byte, args []string) (map[string][]byte, error) {
 	picked := map[string][]byte{}
 	for _, arg := range args {
-		want := realPath(absolute(p, arg))
 		found := false
-		for file, contents := range files {
-			if realPath(file) == want {
-				picked[file], found = contents, true
+		for _, place := range places(p, arg) {
+			if contents, ok := files[place]; ok {
+				picked[place], found = contents, true
 			}
 		}
 		if !found {
@@ -327,6 +300,21 @@ func (p *process) pick(files map[string][]byte, args []string) (map[string][]byt
 		}
 	}
 	return picked, nil
+}
+
+// places are the paths that a file or folder can have been approved by. A file is not looked for behind a symbolic link
+// in its own place: see [approvals.has].
+func places(p *process, arg string) []string {
+	path := absolute(p, arg)
+	dir, name := filepath.Split(path)
+	all := []string{path, filepath.Join(realPath(dir), name)}
+	if filepath.Base(filepath.Clean(dir)) == ".claude" { // which may be a link as well
+		all = append(all, filepath.Join(realPath(filepath.Dir(filepath.Clean(dir))), ".claude", name))
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		all = append(all, realPath(path))
+	}
+	return all
 }
 
 func absolute(p *process, path string) string {
@@ -349,7 +337,9 @@ func (p *process) listTrusted() error {
 	t := p.newTable()
 	for _, file := range slices.Sorted(maps.Keys(approved.Files)) {
 		state := "in force"
-		if data, err := os.ReadFile(file); err != nil {
+		if approved.Files[file].faulty != nil {
+			state = "damaged; not trusted"
+		} else if data, err := readRegular(file); err != nil {
 			state = "cannot be read: " + pathCause(err).Error()
 		} else if !approved.has(file, data) {
 			state = "changed since; not trusted"
@@ -367,15 +357,15 @@ func (p *process) revokeTrust(args []string) error {
 	}
 	var wanted []string
 	for _, arg := range args {
-		wanted = append(wanted, realPath(absolute(p, arg)))
+		wanted = append(wanted, places(p, arg)...)
 	}
 	if len(args) == 0 {
-		t, _, _, err := p.projectFiles()
+		t, _, err := p.projectFiles()
 		if err != nil {
 			return err
 		}
 		for file := range t.files {
-			wanted = append(wanted, realPath(file))
+			wanted = append(wanted, file)
 		}
 	}
 	var revoked []string

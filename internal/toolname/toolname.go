@@ -77,6 +77,13 @@ func Fit(server, tool string, limit int) string {
 	return full[:limit-hashLen-1] + Hash(server, tool)
 }
 
+// Overlap reports whether tools of two servers can have one name: their parts of it are the same, or one begins with
+// the other and a separator. mcp__a__b__c may be the tool c of the server a__b, or b__c of a.
+func Overlap(a, b string) bool {
+	a, b = Server(a)+Separator, Server(b)+Separator
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
 // FitHashed is Fit for a tool whose name has to be made unlike another's: it ends in
 // the hash however short it is.
 func FitHashed(server, tool string, limit int) string {

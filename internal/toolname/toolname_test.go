@@ -86,3 +86,25 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+func TestOverlap(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a", "a", true},
+		{"my db", "my_db", true},
+		{"a", "a__b", true},
+		{"a", "a__b__c", true},
+		{"a", "a_b", false},
+		{"a", "ab", false},
+		{"a_", "a", true},
+		{"a_", "a_b", false},
+		{"a__b", "a__c", false},
+		{"", "__a", true},
+	} {
+		if Overlap(tt.a, tt.b) != tt.want || Overlap(tt.b, tt.a) != tt.want {
+			t.Errorf("%q and %q: %v and %v, want %v", tt.a, tt.b, Overlap(tt.a, tt.b), Overlap(tt.b, tt.a), tt.want)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/toolname"
@@ -81,15 +80,15 @@ func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[
 		return
 	}
 	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(env), TrustFile: TrustFile(o)})
+	guards := cfg.KeepGuards(slices.Concat(f.Settings.Hooks, otherHooks(o)), o.PermissionPromptTool)
 	var more []mcpconfig.Problem
 	f.Servers, more = cfg.ServerConfigs()
 	f.Policies = cfg.Policies()
-	f.Problems = slices.Concat(f.Problems, problems, more)
+	f.Problems = slices.Concat(f.Problems, problems, guards, more)
 	f.places = maps.Clone(cfg.Servers)
 	for name, r := range cfg.Refused {
 		f.places[name] = r.Entry
 	}
-	f.leaveNamesToHooks(o)
 }
 
 // TrustFile decides about the files of a checkout, as package mcpconfig takes it: what the program decides, else it
@@ -145,7 +144,10 @@ func (f *Files) Apply(o *agent.Options) {
 		if p.Level == mcpconfig.LevelUntrusted {
 			kind = "untrusted_config"
 		}
-		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: kind, Message: p.String()})
+		said := func(e agent.MCPServerError) bool { return e.Message == p.String() } // two readers may refuse one file
+		if !slices.ContainsFunc(o.ConfigProblems, said) {
+			o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: kind, Message: p.String()})
+		}
 	}
 }
 
@@ -192,12 +194,10 @@ func programServers(o *agent.Options) []string {
 }
 
 // takenBy returns the server whose tools could have the names of those of a server called name. A server that is not
-// trusted must not even have names that begin alike: mcp__a__b__c may be the tool c of server a__b, or b__c of a.
+// trusted must not even have a name that begins alike.
 func takenBy(names []string, name string, trusted bool) (by string, taken bool) {
-	prefix := toolname.Server(name) + toolname.Separator
 	for _, by := range names {
-		other := toolname.Server(by) + toolname.Separator
-		if prefix == other || !trusted && (strings.HasPrefix(prefix, other) || strings.HasPrefix(other, prefix)) {
+		if toolname.Server(by) == toolname.Server(name) || !trusted && toolname.Overlap(by, name) {
 			return by, true
 		}
 	}

@@ -135,6 +135,19 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// A file that is refused is one problem, though more than one thing is read from it.
+func TestRefusedFileIsOneProblem(t *testing.T) {
+	o := &agent.Options{Dir: project(t, map[string]string{".claude/settings.json/x": ""})}
+	f, err := ReadFiles(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Apply(o)
+	if len(o.ConfigProblems) != 1 || !strings.Contains(o.ConfigProblems[0].Message, "it is a directory (nothing of this file is used)") {
+		t.Errorf("problems %+v", o.ConfigProblems)
+	}
+}
+
 // The program's servers, those of its host too, take their names first, as tools have them.
 // fault A4
 func TestProgramServersTakeTheirNames(t *testing.T) {

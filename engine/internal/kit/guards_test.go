@@ -36,6 +36,7 @@ func TestCheckoutIsNoGuard(t *testing.T) {
 	}{
 		{"the user's hook", agent.Options{SettingSources: []agent.SettingSource{agent.SourceUser, agent.SourceProject}, TrustFile: no}, false},
 		{"the program's settings", agent.Options{Settings: hook}, false},
+		{"the tool that is asked", agent.Options{PermissionPromptTool: "mcp__my_guard__ask"}, false},
 		{"no hook", agent.Options{}, true},
 		{"with trust", agent.Options{SettingSources: []agent.SettingSource{agent.SourceUser, agent.SourceProject}}, true},
 	} {
@@ -46,7 +47,7 @@ func TestCheckoutIsNoGuard(t *testing.T) {
 		}
 		_, used := f.Servers["my_guard"]
 		reported := slices.ContainsFunc(f.Problems, func(p mcpconfig.Problem) bool {
-			return p.Level == mcpconfig.LevelUntrusted && p.Server == "my_guard" && p.Line == 1 && strings.Contains(p.Message, "a hook calls a server of that name")
+			return p.Level == mcpconfig.LevelUntrusted && p.Server == "my_guard" && p.Line == 1 && strings.Contains(p.Message, " of that name")
 		})
 		if used != tt.used || reported == used || f.Servers["free"] == nil || (f.Policies["my_guard"] != nil) != used {
 			t.Errorf("%s: servers %q, policies %v, problems %v", tt.name, slices.Sorted(maps.Keys(f.Servers)), f.Policies, f.Problems)
