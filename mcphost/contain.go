@@ -46,13 +46,18 @@ type logBudget struct {
 	left    int       // records left out since the last one written
 }
 
-// Error and LogAttrs write a record, with the number of those of its kind left out before it, or leave it out.
-func (l *limitedLog) Error(msg string, args ...any) {
+// Error, Warn and LogAttrs write a record, with the number of those of its kind left out before it, or leave it out.
+func (l *limitedLog) Error(msg string, args ...any) { l.say(slog.LevelError, msg, args) }
+
+// Warn is Error for a warning.
+func (l *limitedLog) Warn(msg string, args ...any) { l.say(slog.LevelWarn, msg, args) }
+
+func (l *limitedLog) say(level slog.Level, msg string, args []any) {
 	if left, ok := l.admit(msg); ok {
 		if left > 0 {
 			args = append(args, "left_out", left)
 		}
-		l.log.Error(msg, args...)
+		l.log.Log(context.Background(), level, msg, args...)
 	}
 }
 

@@ -205,39 +205,61 @@ func unreadable(kind string, raw json.RawMessage, err error) string {
 
 var knownBlocks = map[string]bool{"image": true, "audio": true, "resource": true, "resource_link": true, "tool_use": true, "tool_result": true}
 
-// A toolPage is one page of a tools/list result.
+// A listPage is one page of a list, as far as it was not read yet.
+type listPage struct {
+	elements json.RawMessage // nil if there are none
+	next     string
+}
+
+// pageOf finds the elements under key, and the next cursor, in the result of a request that lists.
+func pageOf(raw json.RawMessage, key string) (listPage, error) {
+	var p listPage
+	object := eachMember(raw, func(k string, v json.RawMessage) {
+		switch {
+		case isNull(v):
+		case k == key:
+			p.elements = v
+		case k == "nextCursor":
+			p.next = textOf(v)
+		}
+	})
+	if !object || p.elements != nil && p.elements[0] != '[' {
+		return listPage{}, fmt.Errorf("the result holds no array of %s", key)
+	}
+	return p, nil
+}
+
+// A toolPage is what was read of one page of a tools/list result.
 type toolPage struct {
 	tools    []Tool
 	rejected []RejectedTool
 	next     string
+	count    int // of elements so far, with those before it
 }
 
-// decodeToolPage reads a page of tools. A tool that cannot be used is rejected
-// with the reason; its siblings stay. It fails only if there is no list at all.
-func decodeToolPage(server string, raw json.RawMessage) (toolPage, error) {
-	var page struct {
-		Tools []json.RawMessage `json:"tools"`
-		Next  json.RawMessage   `json:"nextCursor"`
+// decodeToolPage reads a page of tools, before which others were listed. A tool that cannot be used is rejected
+// with the reason; its siblings stay. It fails only if there is no list at all, or it is too long.
+func decodeToolPage(server string, raw json.RawMessage, before int) (toolPage, error) {
+	page, err := pageOf(raw, "tools")
+	if err != nil {
+		return toolPage{}, err
 	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return toolPage{}, errors.New("the result of tools/list holds no array of tools")
-	}
-	var p toolPage
-	for i, raw := range page.Tools {
+	p := toolPage{next: page.next}
+	p.count, _ = listed(page.elements, before, func(i int, raw json.RawMessage) {
 		t, err := decodeTool(raw)
 		if err != nil {
 			name := t.Name
 			if name == "" {
-				name = fmt.Sprintf("#%d", i+1)
+				name = fmt.Sprintf("#%d", i)
 			}
 			p.rejected = append(p.rejected, RejectedTool{Server: server, Name: name, Reason: err.Error()})
-			continue
+			return
 		}
 		t.Server = server
 		p.tools = append(p.tools, t)
-	}
-	if page.Next != nil && !isNull(page.Next) {
-		p.next = textOf(page.Next)
+	})
+	if p.count > maxListed {
+		return p, errTooMany
 	}
 	return p, nil
 }

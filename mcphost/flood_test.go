@@ -138,8 +138,8 @@ func TestLongCursorsAndInstructions(t *testing.T) {
 	if s.ToolCount != 1 || !strings.Contains(s.Error, "gives a cursor of") || pages.Load() != 1 {
 		t.Errorf("%d tools of %d pages: %.200s", s.ToolCount, pages.Load(), s.Error)
 	}
-	if _, err := h.Resources(soon(t), "r"); err == nil || !strings.Contains(err.Error(), "gives a cursor of") {
-		t.Errorf("resources: %.200v", err)
+	if all, err := h.Resources(soon(t), "r"); err != nil || len(all) != 1 {
+		t.Errorf("%d resources: %.200v", len(all), err)
 	}
 	runtime.GC()
 	var m runtime.MemStats
@@ -193,5 +193,55 @@ func init() {
 			s.reply(call.ID, fmt.Sprintf(`{"content":[{"type":"text","text":"%d answers"}]}`, answers))
 			return true
 		})
+	}
+}
+
+// A list of any number of things that are none, or of more things than can be used, is bounded: in the status, in the log, in
+// memory. Those that can be used are, and what is left out is counted.
+//
+// fault H14
+func TestLongLists(t *testing.T) {
+	junk := strings.Repeat(`1,`, 1<<20)
+	raw := &rawHTTP{}
+	raw.before = func(w http.ResponseWriter, _ *http.Request, m rawMsg) bool {
+		switch m.Method {
+		case "initialize":
+			w.Header().Set(headerSession, "session-x")
+			raw.mu.Lock()
+			raw.sessions = map[string]bool{"session-x": true}
+			raw.mu.Unlock()
+			answer(w, m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"raw","version":"1"}}`)
+		case "tools/list":
+			answer(w, m.ID, `{"tools":[`+echoTool+`,`+junk+`1]}`)
+		case "resources/list":
+			answer(w, m.ID, `{"resources":[{"uri":"mem://a","name":"a"},`+junk+`1]}`)
+		case "prompts/list":
+			answer(w, m.ID, `{"prompts":[{"name":"a"},`+junk+`1]}`)
+		default:
+			return false
+		}
+		return true
+	}
+	log := new(records)
+	h := newHost(t, map[string]ServerConfig{"r": HTTP{URL: serve(t, raw).URL}}, func(o *Options) { o.Logger = log.logger() })
+	connected(t, h)
+	if got := text(t, h, "mcp__r__echo", `{}`); got != "echo {}" {
+		t.Errorf("%q", got)
+	}
+	s := status(t, h, "r")
+	if n := len(s.Rejected); n != maxRejected+1 || s.Rejected[n-1].Reason != fmt.Sprintf("%d more tools cannot be used", maxListed-1-maxRejected) {
+		t.Errorf("%d tools are said to be left out, the last: %+v", n, s.Rejected[n-1])
+	}
+	if s.ToolCount != 1 || !strings.Contains(s.Error, errTooMany.Error()) {
+		t.Errorf("%d tools, %q", s.ToolCount, s.Error)
+	}
+	if all, err := h.Resources(soon(t), "r"); len(all) != 1 || err != nil || len(log.with("list of the server cut", "resources/list")) != 1 {
+		t.Errorf("%d resources, %v", len(all), err)
+	}
+	if all, err := h.Prompts(soon(t), "r"); len(all) != 1 || err != nil || len(log.with("list of the server cut", "prompts/list")) != 1 {
+		t.Errorf("%d prompts, %v", len(all), err)
+	}
+	if n := len(log.with()); n > maxNamed+3*logBurst {
+		t.Errorf("%d lines in the log", n)
 	}
 }

@@ -161,5 +161,5 @@ func logFromServer(log *slog.Logger, mask masker, p *mcp.LoggingMessageParams) {
 		text = string(b)
 	}
 	const logLimit = 4096
-	say(clip(mask.hide(text), logLimit), "logger", clip(mask.hide(p.Logger), logLimit))
+	say(mask.head([]byte(text), logLimit), "logger", mask.head([]byte(p.Logger), logLimit))
 }

@@ -66,6 +66,7 @@ type diagnostics struct {
 type toolList struct {
 	tools    []Tool
 	rejected []RejectedTool
+	unnamed  int // rejected that are not in rejected
 	// problem is why the list is not whole, nil if it is.
 	problem error
 }

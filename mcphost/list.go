@@ -6,6 +6,9 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
+// maxNamed is how many tools that are left out the log names for one list.
+const maxNamed = 100
+
 // list lists the tools of a server, with the secrets of what it says masked. Each
 // tool that has to be left out is logged, unless the list before had it, too.
 func (d *dialer) list(ctx context.Context, l link) (toolList, error) {
@@ -21,10 +24,19 @@ func (d *dialer) list(ctx context.Context, l link) (toolList, error) {
 	before := d.rejected
 	d.rejected = now
 	d.mu.Unlock()
+	named, more := 0, 0
 	for _, r := range list.rejected {
-		if !before[r] {
+		switch {
+		case before[r]:
+		case named == maxNamed:
+			more++
+		default:
+			named++
 			d.log.Warn("tool left out", "tool", r.Name, "reason", r.Reason)
 		}
+	}
+	if more > 0 {
+		d.log.Warn("more tools left out; the status has them", "count", more)
 	}
 	return list, err
 }

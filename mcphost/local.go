@@ -176,6 +176,7 @@ func (l *localLink) listTools(ctx context.Context) (toolList, error) {
 		}
 	}
 	_ = l.guard("listing what it left out", func() error { l.registrations(&list); return nil }) // a panic there is logged
+	list.sumUp(l.name)
 	return list, nil
 }
 

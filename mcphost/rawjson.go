@@ -54,6 +54,18 @@ func eachElement(raw json.RawMessage, f func(value json.RawMessage)) bool {
 	}
 }
 
+// listed hands at most maxListed elements of an array in a list's result to f, of which before were listed already. It returns
+// the count so far, with those that there was no room for.
+func listed(raw json.RawMessage, before int, f func(i int, element json.RawMessage)) (n int, array bool) {
+	n = before
+	array = eachElement(raw, func(e json.RawMessage) {
+		if n++; n <= maxListed {
+			f(n-before, e)
+		}
+	})
+	return n, array
+}
+
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
 		i++

@@ -35,7 +35,21 @@ const (
 	// maxCursor is how long a cursor may be, in bytes, and maxListBytes how long all pages of one list.
 	maxCursor    = 64 << 10
 	maxListBytes = 128 << 20
+	// maxListed is how many elements of one list are used, and maxRejected how many tools that are left out are named.
+	maxListed   = 50_000
+	maxRejected = 1000
+	// maxProgress is how much of the message of a progress notification is passed on, in bytes: many may wait for the program.
+	maxProgress = 8 << 10
 )
+
+// A endlessError is why a list was not read to its end though the server would have gone on. What was read is used.
+type endlessError struct{ why string }
+
+func (e *endlessError) Error() string { return e.why }
+
+func endlessf(format string, args ...any) error { return &endlessError{fmt.Sprintf(format, args...)} }
+
+var errTooMany = endlessf("the list has more than %d elements; those before are used", maxListed)
 
 // listPauses are the pauses before a failed tools/list is tried again.
 var listPauses = [...]time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
@@ -205,7 +219,7 @@ func (l *remoteLink) onProgress(p *mcp.ProgressNotificationParams) {
 	on := l.progress[int64(f)]
 	l.mu.Unlock()
 	if on != nil {
-		on(Progress{Progress: p.Progress, Total: p.Total, Message: p.Message})
+		on(Progress{Progress: p.Progress, Total: p.Total, Message: clip(p.Message[:min(len(p.Message), maxProgress+1)], maxProgress)})
 	}
 }
 
@@ -230,16 +244,16 @@ func (l *remoteLink) pages(ctx context.Context, what string, get func(ctx contex
 		case cursor == "":
 			return nil
 		case len(cursor) > maxCursor:
-			return fmt.Errorf("%s: the server gives a cursor of %d bytes, limit %d; the pages so far are used", what, len(cursor), maxCursor)
+			return endlessf("%s: the server gives a cursor of %d bytes, limit %d; the pages so far are used", what, len(cursor), maxCursor)
 		case size > maxListBytes:
-			return fmt.Errorf("%s: the pages are longer than %d bytes together; those so far are used", what, maxListBytes)
+			return endlessf("%s: the pages are longer than %d bytes together; those so far are used", what, maxListBytes)
 		case seen[sum]:
-			return fmt.Errorf("%s: the server gives the same cursor twice; the pages so far are used", what)
+			return endlessf("%s: the server gives the same cursor twice; the pages so far are used", what)
 		}
 		cursor = strings.Clone(cursor) // not the whole page with it
 		seen[sum] = true
 	}
-	return fmt.Errorf("%s: more than %d pages; the pages so far are used", what, maxPages)
+	return endlessf("%s: more than %d pages; the pages so far are used", what, maxPages)
 }
 
 // listTools lists the tools. A list that cannot be had is tried again a few
@@ -297,17 +311,20 @@ func connectionFault(err error) bool {
 		unmendable(err) || errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost) || errors.Is(err, ErrClosed)
 }
 
-func (l *remoteLink) listOnce(ctx context.Context) toolList {
-	var list toolList
-	seen := map[string]bool{}
+func (l *remoteLink) listOnce(ctx context.Context) (list toolList) {
+	seen, count := map[string]bool{}, 0
+	defer list.sumUp(l.name)
 	list.problem = l.pages(ctx, "tools/list",
 		func(ctx context.Context, cursor string) error {
 			_, err := l.inner.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 			return err
 		},
 		func(raw json.RawMessage) (string, error) {
-			page, err := decodeToolPage(l.name, raw)
-			list.rejected = append(list.rejected, page.rejected...)
+			page, err := decodeToolPage(l.name, raw, count)
+			count = page.count
+			for _, r := range page.rejected {
+				list.reject(Tool{Server: r.Server, Name: r.Name}, r.Reason)
+			}
 			for _, t := range page.tools {
 				switch _, err := mcpserver.HeaderParams(t.InputSchema); {
 				case seen[t.Name]:
@@ -325,5 +342,16 @@ func (l *remoteLink) listOnce(ctx context.Context) toolList {
 }
 
 func (list *toolList) reject(t Tool, why string) {
+	if len(list.rejected) == maxRejected {
+		list.unnamed++
+		return
+	}
 	list.rejected = append(list.rejected, RejectedTool{Server: t.Server, Name: t.Name, Reason: why})
+}
+
+// sumUp adds how many tools were left out that are not named.
+func (list *toolList) sumUp(server string) {
+	if list.unnamed > 0 {
+		list.rejected = append(list.rejected, RejectedTool{Server: server, Name: "...", Reason: fmt.Sprintf("%d more tools cannot be used", list.unnamed)})
+	}
 }

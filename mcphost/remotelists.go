@@ -3,46 +3,52 @@ package mcphost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// elements reads the elements of one page of a list. Those that cannot be read
+// elements reads the elements of one page of a list, before which others were listed. Those that cannot be read
 // are left out, with a line in the log.
-func elements[T any](l *remoteLink, raw json.RawMessage, key string, add func(*T)) (next string, err error) {
-	var page map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return "", fmt.Errorf("the result is not an object")
+func elements[T any](l *remoteLink, raw json.RawMessage, key string, before int, add func(*T)) (next string, count int, err error) {
+	page, err := pageOf(raw, key)
+	if err == nil && page.elements == nil {
+		err = fmt.Errorf("the result holds no array of %s", key)
 	}
-	var all []json.RawMessage
-	if err := json.Unmarshal(page[key], &all); err != nil {
-		return "", fmt.Errorf("the result holds no array of %s", key)
+	if err != nil {
+		return "", before, err
 	}
-	for _, raw := range all {
+	count, _ = listed(page.elements, before, func(_ int, raw json.RawMessage) {
 		var v *T
 		if err := decodeGuarded(raw, &v); err != nil || v == nil {
-			l.log.Warn("element of a list left out: it cannot be read", "list", key, "element", l.wire.mask.head(raw, noiseLine))
-			continue
+			l.wire.often.Warn("element of a list left out: it cannot be read", "list", key, "element", l.wire.mask.head(raw, noiseLine))
+			return
 		}
 		add(v)
+	})
+	if count > maxListed {
+		return page.next, count, errTooMany
 	}
-	if n := page["nextCursor"]; n != nil && !isNull(n) {
-		next = textOf(n)
-	}
-	return next, nil
+	return page.next, count, nil
 }
 
-// list lists with get, whose pages have their elements under key. A page that
-// fails ends the list; what came before it is returned with the error.
+// list lists with get, whose pages have their elements under key. A list without
+// an end is used as far as it was read, with a line in the log.
 func list[T any](ctx context.Context, l *remoteLink, method, key string, get func(ctx context.Context, cursor string) error) ([]*T, error) {
 	var all []*T
-	err := l.pages(ctx, method, get, func(raw json.RawMessage) (string, error) {
-		return elements(l, raw, key, func(v *T) { all = append(all, v) })
+	count := 0
+	err := l.pages(ctx, method, get, func(raw json.RawMessage) (next string, err error) {
+		next, count, err = elements(l, raw, key, count, func(v *T) { all = append(all, v) })
+		return next, err
 	})
 	if isCode(err, jsonrpc.CodeMethodNotFound) {
 		return nil, nil // the server has none
+	}
+	if errors.As(err, new(*endlessError)) && len(all) > 0 {
+		l.log.Warn("list of the server cut", "used", len(all), "error", err)
+		err = nil
 	}
 	return all, err
 }

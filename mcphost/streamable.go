@@ -354,7 +354,7 @@ func replyError(body []byte) *jsonrpc.Error {
 	if json.Unmarshal(body, &r) != nil || r.Error == nil || r.Error.Message == "" && r.Error.Code == 0 {
 		return nil //nolint:nilerr // what is no reply is no error of one
 	}
-	return r.Error
+	return shortened(r.Error)
 }
 
 // answerJSON reads an answer that is one JSON document.

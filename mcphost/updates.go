@@ -9,6 +9,9 @@ import (
 // program having heard of it yet.
 const maxUpdates = 1024
 
+// maxURI is how long the address of a changed resource may be, in bytes.
+const maxURI = 64 << 10
+
 // updates tell the program of changed resources, one at a time, without holding up
 // the connection that brings them: the callback may use the host. Several changes
 // of a resource that wait become one. Of more than maxUpdates resources the oldest
@@ -35,6 +38,10 @@ func (u *updates) put(uri string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed || u.waiting[uri] {
+		return
+	}
+	if len(uri) > maxURI {
+		u.panics.Warn("change of a resource dropped: its address is too long", "bytes", len(uri), "limit", maxURI)
 		return
 	}
 	if len(u.pending) == maxUpdates {

@@ -36,6 +36,9 @@ const (
 	// noiseKept and noiseLine bound what is kept of lines that are no messages.
 	noiseKept = 5
 	noiseLine = 300
+	// maxErrorText and maxErrorData are how long the message and the data of a server's error may be, in bytes.
+	maxErrorText = 64 << 10
+	maxErrorData = 1 << 20
 )
 
 // A carrier moves messages for a wire. What arrives it hands to the wire's
@@ -107,6 +110,7 @@ type pending struct {
 // kept raw for those who asked, see callScope.
 type wire struct {
 	log     *slog.Logger
+	often   *limitedLog // of what a server may repeat as often as it likes
 	mask    masker
 	car     carrier
 	handle  notifications
@@ -154,6 +158,7 @@ func newWire(ctx context.Context, log *slog.Logger, mask masker, handle notifica
 	return &wire{
 		ctx:       context.WithoutCancel(ctx), // of messages that nobody waits for; the carrier ends them
 		log:       log,
+		often:     &limitedLog{log: log},
 		mask:      mask,
 		handle:    handle,
 		probing:   probing,
@@ -414,7 +419,7 @@ func (w *wire) reply(m *rpcmsg.Message) {
 	if isNull(m.ID) && m.Error != nil {
 		// The server could not make out which request this is about.
 		if id, ok = w.onlyPending(); !ok {
-			w.log.Warn("the server reports an error of no request in particular", "error", w.mask.head(m.Error, noiseLine))
+			w.often.Warn("the server reports an error of no request in particular", "error", w.mask.head(m.Error, noiseLine))
 		}
 	}
 	if !ok {
@@ -475,7 +480,7 @@ func (w *wire) trimHandshake(result json.RawMessage) json.RawMessage {
 			value = cutText(value, maxInstructions)
 		}
 		if len(value) > maxHandshake || len(key) > noiseLine {
-			w.log.Warn("member of the answer to the handshake left out: it is too long", "member", w.mask.head([]byte(key), noiseLine), "bytes", len(value))
+			w.often.Warn("member of the answer to the handshake left out: it is too long", "member", w.mask.head([]byte(key), noiseLine), "bytes", len(value))
 			return
 		}
 		cut[key] = bytes.Clone(value)
@@ -575,7 +580,19 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 		out.Message = clip(string(raw), noiseLine)
 	}
 	out.Data = e.Data
-	return out
+	return shortened(out)
+}
+
+// shortened bounds a server's error, which ends up in statuses, logs and results.
+func shortened(e *jsonrpc.Error) *jsonrpc.Error {
+	if n := len(e.Message) - maxErrorText; n > 0 {
+		e.Message = clip(e.Message[:maxErrorText+1], maxErrorText) + fmt.Sprintf(" (%d bytes left out)", n)
+	}
+	if len(e.Data) > maxErrorData {
+		e.Message += fmt.Sprintf(" (with %d bytes of data, which are left out)", len(e.Data))
+		e.Data = nil
+	}
+	return e
 }
 
 // notification handles what a server says unasked. Nothing but the cancellation of a request
@@ -638,7 +655,7 @@ func (w *wire) noiseSeen() (n int, head []string) {
 // or, if that cannot be told, all that are pending.
 func (w *wire) oversized(l jsonl.Line, limit int) {
 	err := tooLarge(fmt.Sprintf("%d bytes", l.Size), limit)
-	w.log.Warn("message of the server thrown away", "error", err)
+	w.often.Warn("message of the server thrown away", "error", err)
 	if id, ok := w.pendingID(l.Head, l.Tail); ok {
 		w.fail(id, err)
 		return

@@ -65,19 +65,21 @@ func (t *tail) String() string {
 // read is passed to it before drain is done, unless it blocks.
 func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 	done := make(chan struct{})
-	lines := make(chan string, backlog+1) // one more, for the note at the end
-	if on != nil {
+	if on == nil {
 		go func() {
 			defer close(done)
-			for l := range lines {
-				on(l)
-			}
+			t.read(r, nil)
 		}()
+		return done
 	}
+	lines := make(chan string, backlog+1) // one more, for the note at the end
 	go func() {
-		if on == nil {
-			defer close(done)
+		defer close(done)
+		for l := range lines {
+			on(l)
 		}
+	}()
+	go func() {
 		defer close(lines)
 		t.read(r, lines)
 	}()
@@ -85,14 +87,14 @@ func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 }
 
 // read passes lines on as long as the channel has room, and tells in a line of its own how many it has dropped. It is
-// the only one that sends, and never blocks.
+// the only one that sends, and never blocks. A nil channel is for nobody.
 func (t *tail) read(r io.Reader, lines chan<- string) {
 	br := bufio.NewReaderSize(r, maxLine)
 	dropped := 0
 	for {
 		b, err := br.ReadSlice('\n')
 		t.add(b)
-		if len(b) > 0 {
+		if len(b) > 0 && lines != nil {
 			if dropped > 0 && len(lines) < backlog-1 {
 				lines <- droppedNote(dropped)
 				dropped = 0
