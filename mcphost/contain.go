@@ -47,17 +47,17 @@ type logBudget struct {
 }
 
 // Error, Warn and LogAttrs write a record, with the number of those of its kind left out before it, or leave it out.
-func (l *limitedLog) Error(msg string, args ...any) { l.say(slog.LevelError, msg, args) }
+func (l *limitedLog) Error(msg string, args ...any) { l.say(l.log.Error, msg, args) }
 
 // Warn is Error for a warning.
-func (l *limitedLog) Warn(msg string, args ...any) { l.say(slog.LevelWarn, msg, args) }
+func (l *limitedLog) Warn(msg string, args ...any) { l.say(l.log.Warn, msg, args) }
 
-func (l *limitedLog) say(level slog.Level, msg string, args []any) {
+func (l *limitedLog) say(write func(string, ...any), msg string, args []any) {
 	if left, ok := l.admit(msg); ok {
 		if left > 0 {
 			args = append(args, "left_out", left)
 		}
-		l.log.Log(context.Background(), level, msg, args...)
+		write(msg, args...)
 	}
 }
 
