@@ -3,7 +3,9 @@ package mcpbridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -184,4 +186,36 @@ func or(a, b string) string {
 		return a
 	}
 	return b
+}
+
+// A notification that cannot be sent is in the log, and no other.
+func TestNotificationsThatAreNotSentAreLogged(t *testing.T) {
+	s := bare(t, nil)
+	if err := s.AddTool(&mcpserver.Tool{Name: "log"}, func(ctx context.Context, _ json.RawMessage) (*mcpserver.Result, error) {
+		return mcpserver.Text("told"), mcpserver.RequestFrom(ctx).Log(ctx, "info", "l", "x")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, fails := range []bool{false, true} {
+		var log strings.Builder
+		b := mcpbridge.New(s, &mcpbridge.Options{
+			LookupEnv: noEnv, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Send: func(context.Context, json.RawMessage) error {
+				if fails {
+					return errors.New("no pipe")
+				}
+				return nil
+			},
+		})
+		if got := request(t, b, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log"}}`); !strings.Contains(got, "told") {
+			t.Errorf("got %s", got)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		const want = `msg="mcpbridge: notification not sent" method=notifications/message error="no pipe"`
+		if strings.Contains(log.String(), want) != fails || !fails && log.String() != "" {
+			t.Errorf("Send fails %v: the log is %s", fails, log.String())
+		}
+	}
 }

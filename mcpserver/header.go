@@ -266,5 +266,5 @@ func isToken(c rune) bool {
 	case c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z':
 		return true
 	}
-	return c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	return strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,7 +287,10 @@ func TestForeignCallsEnd(t *testing.T) {
 		if got := p.Timeout(); got <= 0 {
 			t.Errorf("Timeout %v", got)
 		}
-		session, err := p.OpenSession(t.Context(), &mcpserver.SessionOptions{Timeout: 5 * time.Second})
+		var failed []mcpserver.Failure
+		session, err := p.OpenSession(t.Context(), &mcpserver.SessionOptions{
+			Timeout: 5 * time.Second, OnFailure: func(_ context.Context, f mcpserver.Failure) { failed = append(failed, f) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,6 +298,10 @@ func TestForeignCallsEnd(t *testing.T) {
 		r, err := session.CallTool(t.Context(), mcpserver.Call{Name: "waits"})
 		if err != nil || !r.IsError || r.Text() != "Tool 'waits' timed out after 5 seconds" || time.Since(start) != 5*time.Second {
 			t.Errorf("the limit: %+v, %v after %v", r, err, time.Since(start))
+		}
+		want := []mcpserver.Failure{{Kind: mcpserver.KindTool, Name: "waits", Timeout: 5 * time.Second}}
+		if !slices.Equal(failed, want) {
+			t.Errorf("OnFailure heard %+v, want %+v", failed, want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

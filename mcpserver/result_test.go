@@ -184,3 +184,17 @@ func TestValidateInputAndOutput(t *testing.T) {
 }
 
 var errTest = errors.New("test")
+
+// What is wrong with a result is said with its place.
+func TestErrorsOfResults(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{}`:                             "decoding a tool result: it has no content array",
+		`{"content":null}`:               "decoding a tool result: it has no content array",
+		`{"content":{}}`:                 "decoding a tool result: it has no content array",
+		`{"content":[],"isError":"yes"}`: "decoding a tool result: isError: json: cannot unmarshal string into Go value of type bool",
+	} {
+		if err := new(Result).UnmarshalJSON([]byte(raw)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", raw, err, want)
+		}
+	}
+}

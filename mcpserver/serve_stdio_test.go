@@ -236,3 +236,29 @@ func TestStdioServesEverything(t *testing.T) {
 		})
 	}
 }
+
+// A client to which nothing can be written any more is served no longer, though
+// its input stays open.
+func TestStdioEndsWhenNothingCanBeWritten(t *testing.T) {
+	in, feed := io.Pipe()
+	defer feed.Close()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mcpserver.ServeStdio(t.Context(), served(t), &mcpserver.StdioOptions{In: in, Out: brokenPipe{}})
+	}()
+	if _, err := io.WriteString(feed, "{\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("ServeStdio returned no error")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("ServeStdio goes on after its output has broken")
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -84,6 +84,8 @@ func TestIdentifiersAndAnchors(t *testing.T) {
 		{"$id within", `{"$id":"http://x.example/root","properties":{"a":{"$ref":"item"}},"$defs":{"x":{"$id":"item","type":"string"}}}`, `{"a":1}`, false},
 		{"$dynamicRef", `{"$id":"http://x.example/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,
 			"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","type":"object","properties":{"kids":{"items":{"$dynamicRef":"#node"}}}}}}`, `{"kids":[{"daat":1}]}`, false},
+		{"$dynamicRef to an anchor below a single schema", `{"$id":"http://x.example/strict","$ref":"tree","contains":{"$dynamicAnchor":"node","type":"integer"},
+			"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","properties":{"k":{"$dynamicRef":"#node"}}}}}`, `{"k":"x"}`, false},
 		{"$dynamicRef, right", `{"$id":"http://x.example/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,
 			"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","type":"object","properties":{"kids":{"items":{"$dynamicRef":"#node"}}}}}}`, `{"kids":[{"kids":[]}]}`, true},
 		{"$recursiveRef", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$id":"http://x.example/strict","$recursiveAnchor":true,"$ref":"tree","unevaluatedProperties":false,

@@ -91,3 +91,17 @@ func TestMessagesAreShort(t *testing.T) {
 		t.Errorf("message of %d bytes", len(err.Error()))
 	}
 }
+
+// A fault names the keyword that is not satisfied.
+func TestFaultsNameTheirKeyword(t *testing.T) {
+	for schema, tt := range map[string]struct{ value, keyword string }{
+		`{"unevaluatedItems":false}`:      {`[1]`, "unevaluatedItems"},
+		`{"unevaluatedProperties":false}`: {`{"a":1}`, "unevaluatedProperties"},
+		`{"not":{}}`:                      {`1`, "not"},
+	} {
+		var invalid *ValidationError
+		if err := mustNew(t, schema).Validate([]byte(tt.value), Limits{}); !errors.As(err, &invalid) || len(invalid.Faults) != 1 || invalid.Faults[0].Keyword != tt.keyword {
+			t.Errorf("%s: %+v", schema, err)
+		}
+	}
+}
