@@ -195,3 +195,40 @@ func TestPermissionPromptToolIsAFullName(t *testing.T) {
 		}
 	}
 }
+
+// The errors of options say what was given.
+func TestOptionErrorsSayWhatWasGiven(t *testing.T) {
+	for want, thinking := range map[string]Thinking{
+		`agent: Options.Thinking.Type is "loud": set "adaptive", "enabled", "between_tools" or "disabled"`: {Type: "loud"},
+		`agent: Options.Thinking.Display is "loud": set "summarized", "omitted", "updates" or nothing`:     {Type: "adaptive", Display: "loud"},
+		`agent: Options.Thinking.BudgetTokens is 7: set it with Type "enabled" only`:                       {Type: "adaptive", BudgetTokens: 7},
+		`agent: Options.Thinking.BudgetTokens is 1023: set at least 1024`:                                  {Type: "enabled", BudgetTokens: 1023},
+	} {
+		if _, err := (&Options{Thinking: &thinking}).withDefaults(); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", thinking, err, want)
+		}
+	}
+}
+
+// "result" is there on a success, empty or not, and where a failure has one.
+func TestResultIsWrittenWhereThereIsOne(t *testing.T) {
+	for _, tt := range []struct {
+		r      Result
+		result string // as JSON; empty: absent
+		errors string
+	}{
+		{Result{Subtype: SubtypeSuccess}, `""`, ""},
+		{Result{Subtype: SubtypeSuccess, Result: "x"}, `"x"`, ""},
+		{Result{Subtype: SubtypeErrorMaxTurns}, "", "[]"},
+		{Result{Subtype: SubtypeErrorMaxTurns, Result: "x", Errors: []string{"e"}}, `"x"`, `["e"]`},
+	} {
+		raw, err := json.Marshal(&tt.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Result, Errors json.RawMessage }
+		if err := json.Unmarshal(raw, &got); err != nil || string(got.Result) != tt.result || string(got.Errors) != tt.errors {
+			t.Errorf("%+v is written with result %s and errors %s, want %s and %s", tt.r, got.Result, got.Errors, tt.result, tt.errors)
+		}
+	}
+}

@@ -96,12 +96,12 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	w := struct {
 		fields
 		Result *string  `json:"result,omitempty"`
-		Errors []string `json:"errors,omitempty"`
+		Errors []string `json:"errors,omitzero"`
 	}{fields: fields(*r)}
 	if r.Subtype == SubtypeSuccess || r.Result != "" {
 		w.Result = &r.Result
 	}
-	if r.Errors != nil || r.Subtype != SubtypeSuccess {
+	if len(r.Errors) > 0 || r.Subtype != SubtypeSuccess {
 		w.Errors = emptyNotNull(r.Errors)
 	}
 	if w.ModelUsage == nil {
