@@ -1,6 +1,7 @@
 package mcpauth_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -282,9 +284,13 @@ func TestRefusedEarlyRefreshKeepsTheToken(t *testing.T) {
 	f.mu.Lock()
 	delete(f.refresh, "refresh-0")
 	f.mu.Unlock()
-	a, c := f.client(&mcpauth.Options{Store: store})
+	var log bytes.Buffer
+	a, c := f.client(&mcpauth.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	mustGet(t, f, c)
 	mustGet(t, f, c)
+	if want := `msg="mcpauth: token not refreshed early; the old one is still good" server=` + f.url() + " error="; !strings.Contains(log.String(), want) {
+		t.Errorf("the log is %s, want %s", &log, want)
+	}
 	if n := f.asked("/token"); n != 1 {
 		t.Errorf("a refused refresh token was sent %d times, want once", n)
 	}

@@ -181,7 +181,7 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	for _, member := range []string{"authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"} {
 		n := newInternet()
 		n.meta[member] = "http://" + authHost + "/there"
-		wantError(t, n.auth(t, n.options()).Login(t.Context()), []string{member, "neither https nor on this machine"})
+		wantError(t, n.auth(t, n.options()).Login(t.Context()), []string{member + " in the metadata at ", "neither https nor on this machine"})
 		if sent := n.sentTo("http://"); sent != nil {
 			t.Errorf("%s: sent %q", member, sent)
 		}

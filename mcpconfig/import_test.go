@@ -43,6 +43,10 @@ func TestImport(t *testing.T) {
 			`note f:1:69: g: has a url and no type; it is imported as http; write "type": "sse", if it is the older transport`,
 			`note f:1:160: c: is not imported; write rules for --allowedTools`,
 		}},
+		{"what nobody else has", `{"servers": {"a": {"command": "x", "dev": {}, "sandbox": true, "gallery": "g", "autoApprove": []}}}`, []string{`a {"command":"x"}`}, []string{
+			`note f:1:36: a: is not imported`, `note f:1:47: a: is not imported`, `note f:1:64: a: is not imported`,
+			`note f:1:80: a: is not imported; write rules for --allowedTools`,
+		}},
 		{"no servers", `{"a": 1}`, nil, []string{`file f:1:1: : holds no servers, want "mcpServers", or "servers" or "mcp.servers" as VS Code has them (nothing of this file is used)`}},
 		{"servers of another form", `{"servers": []}`, nil, []string{`file f:1:1: : holds no servers, want "mcpServers", or "servers" or "mcp.servers" as VS Code has them (nothing of this file is used)`}},
 		{"broken", `{`, nil, []string{`file f:1:2: : the JSON ends too soon: a bracket, a quotation mark or a comment is not closed, want JSON of Claude Desktop, Cursor or VS Code (nothing of this file is used)`}},

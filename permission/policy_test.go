@@ -84,7 +84,7 @@ func TestApply(t *testing.T) {
 		{"setMode", []Update{{Type: SetMode, Mode: ModePlan}}, []string{"mcp__a__x"}, []string{"mcp__d"}, ModePlan, nil},
 		{"setMode, unknown", []Update{{Type: SetMode, Mode: "yolo"}, {Type: SetMode}}, []string{"mcp__a__x"}, []string{"mcp__d"}, ModeDefault, []string{"unknown mode", "unknown mode"}},
 		{"directories", []Update{{Type: "addDirectories", Directories: []string{"/x"}}}, []string{"mcp__a__x"}, []string{"mcp__d"}, ModeDefault, []string{"changes no permission of a tool"}},
-		{"unknown behavior", []Update{{Type: AddRules, Behavior: "maybe", Rules: rule("mcp__b")}}, []string{"mcp__a__x"}, []string{"mcp__d"}, ModeDefault, []string{"unknown behavior"}},
+		{"unknown behavior", []Update{{Type: AddRules, Behavior: "maybe", Rules: rule("mcp__b")}}, []string{"mcp__a__x"}, []string{"mcp__d"}, ModeDefault, []string{"unknown behavior; write allow, deny or ask"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -196,3 +196,24 @@ func TestHostileSizes(t *testing.T) {
 		})
 	}
 }
+
+// A reference that leads back to itself for one and the same value is taken out,
+// whichever keyword it stands below.
+func TestCirclesOnOneValue(t *testing.T) {
+	const back = `{"$ref":"#/$defs/a"}`
+	for key, value := range map[string]string{
+		"allOf": `[` + back + `,{"type":"string"}]`, "anyOf": `[` + back + `,{"type":"string"}]`, "oneOf": `[` + back + `,{"type":"string"}]`,
+		"not": back, "if": back, "then": back + `,"if":{"type":"string"}`, "else": back + `,"if":{"type":"string"}`,
+		"dependentSchemas": `{"k":` + back + `}`,
+	} {
+		m, q := ForModel(t.Context(), Tool{Server: "s", Name: "t", InputSchema: json.RawMessage(
+			`{"type":"object","properties":{"x":` + back + `,"y":` + back + `},"$defs":{"a":{"description":"d","` + key + `":` + value + `}}}`)}, nil)
+		if q != nil {
+			t.Errorf("%s: %v", key, q)
+			continue
+		}
+		if n := strings.Count(string(m.InputSchema), back); n != 2 || !strings.Contains(fmt.Sprint(m.Report), "a reference that leads back to itself is taken out") {
+			t.Errorf("%s: %d references in %s, report %v", key, n, m.InputSchema, m.Report)
+		}
+	}
+}

@@ -106,6 +106,7 @@ func TestForms(t *testing.T) {
 		{"select", Query{Phrasings: []string{"select:mcp__files__read_file, mcp__slack__postMessage"}}, []string{"mcp__files__read_file", "mcp__slack__postMessage"}, nil},
 		{"select by a tool's own name", Query{Phrasings: []string{"select:runQuery"}}, []string{"mcp__my_db__runQuery"}, nil},
 		{"select is exact", Query{Phrasings: []string{"select:RUNQUERY,gone,mcp__files__read_file"}}, []string{"mcp__files__read_file"}, []string{"RUNQUERY", "gone"}},
+		{"select finds each once", Query{Phrasings: []string{"select:runQuery,runQuery", "select:mcp__my_db__runQuery"}}, []string{"mcp__my_db__runQuery"}, nil},
 		{"select finds all", Query{Phrasings: []string{"select:create_issue,list_issues,search_code"}, Max: 1}, []string{"mcp__github__create_issue", "mcp__github__list_issues", "mcp__github__search_code"}, nil},
 		{"a server", Query{Phrasings: []string{"my.db"}}, []string{"mcp__my_db__list_tables", "mcp__my_db__runQuery"}, nil},
 		{"a server, normalised", Query{Phrasings: []string{"my_db"}}, []string{"mcp__my_db__list_tables", "mcp__my_db__runQuery"}, nil},
