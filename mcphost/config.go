@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"time"
 
@@ -159,7 +158,7 @@ func (c HTTP) validate() error { return validateURL(c.URL) }
 func (c SSE) validate() error  { return validateURL(c.URL) }
 
 func (c InProcessServer) validate() error {
-	if v := reflect.ValueOf(c.Provider); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(c.Provider) {
 		return fmt.Errorf("no server given")
 	}
 	return nil

@@ -151,8 +151,8 @@ func (c *converter) block(b mcp.Content) {
 
 // isNil reports whether there is no block, or one of a server in this process
 // that is a nil pointer.
-func isNil(b mcp.Content) bool {
-	v := reflect.ValueOf(b)
+func isNil(a any) bool {
+	v := reflect.ValueOf(a)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 

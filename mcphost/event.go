@@ -102,7 +102,7 @@ func (e *eventBuilder) field(name string, value []byte) bool {
 	case "event":
 		e.name = clip(string(value), eventEdge)
 	case "id":
-		if bytes.IndexByte(value, 0) < 0 {
+		if !bytes.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) { // it could not be sent back
 			e.id = string(value)
 		}
 	case "retry":

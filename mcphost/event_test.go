@@ -35,6 +35,7 @@ func TestEventReader(t *testing.T) {
 		{"plain", "event: message\ndata: {}\n\n", []string{"message|||{}"}},
 		{"without blanks after the colon", "event:m\nid:7\ndata:{}\n\n", []string{"m|7||{}"}},
 		{"carriage returns", "event: m\r\ndata: {}\r\n\r\n", []string{"m|||{}"}},
+		{"an id that cannot be sent back", "id: 7\x01\ndata: {}\n\nid: 8\x7f\ndata: {}\n\nid: \x009\ndata: {}\n\n", []string{"|||{}", "|||{}", "|||{}"}},
 		{"several data lines", "data: {\ndata: \"a\":1}\n\n", []string{"|||{\n\"a\":1}"}},
 		{"comments and unknown fields", ": ping\n\nfoo: bar\n: x\ndata: {}\n\n", []string{"|||{}"}},
 		{"last event without blank line", "data: 1\n\ndata: 2", []string{"|||1", "|||2"}},

@@ -64,7 +64,7 @@ func New(o *Options) (*Host, error) {
 	}
 	h.cache = newToolCache(&h.opts)
 	for name, cfg := range servers {
-		if cfg == nil {
+		if isNil(cfg) {
 			return nil, fmt.Errorf("mcphost: server %q has no configuration", name)
 		}
 		h.conns[name] = newConn(name, clone(cfg), h)
@@ -249,7 +249,7 @@ type SetResult struct {
 // hear of servers that were removed or replaced: see [Event].
 func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (SetResult, error) {
 	for name, cfg := range want {
-		if cfg == nil {
+		if isNil(cfg) {
 			return SetResult{}, fmt.Errorf("mcphost: server %q has no configuration", name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +93,14 @@ func TestNoServerGiven(t *testing.T) {
 		}
 		if changed := len(res.Added)+len(res.Changed) > 0; changed != (res.Errors["s"] != nil) {
 			t.Errorf("the result is %+v", res)
+		}
+	}
+	for _, none := range []ServerConfig{nil, (*Stdio)(nil), (*HTTP)(nil), (*SSE)(nil), (*InProcessServer)(nil)} {
+		if _, err := h.SetServers(soon(t), map[string]ServerConfig{"s": none}); err == nil || !strings.Contains(err.Error(), `"s" has no configuration`) {
+			t.Errorf("%T: %v", none, err)
+		}
+		if _, err := New(&Options{Servers: map[string]ServerConfig{"s": none}}); err == nil || !strings.Contains(err.Error(), `"s" has no configuration`) {
+			t.Errorf("%T: %v", none, err)
 		}
 	}
 }

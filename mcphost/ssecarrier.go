@@ -80,11 +80,14 @@ func (c *sseCarrier) open() (io.ReadCloser, *eventReader, error) {
 	return resp.Body, events, nil
 }
 
+// maxAddress is how long the address of the messages may be, in bytes.
+const maxAddress = 16 << 10
+
 // address takes the address of the messages. It must be of the stream's origin:
 // the credentials go there.
 func (c *sseCarrier) address(raw string) error {
 	to, err := c.at.url.Parse(raw)
-	if err != nil || raw == "" {
+	if err != nil || raw == "" || len(raw) > maxAddress {
 		return errors.New("the server names no usable address for messages")
 	}
 	if !sameOrigin(c.at.url, to) {
