@@ -72,7 +72,7 @@ func decodeAnswer(method string, m *rpcmsg.Message, result any) error {
 	if m.Error != nil && string(m.Error) != "null" {
 		var refused jsonrpc.Error
 		if err := json.Unmarshal(m.Error, &refused); err != nil {
-			return fmt.Errorf("%s: the client answered with an error that makes no sense: %s", method, m.Error)
+			return fmt.Errorf("%s: the client answered with an error that makes no sense: %.200s", method, m.Error)
 		}
 		return fmt.Errorf("%s: %w", method, &refused)
 	}

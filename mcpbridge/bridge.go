@@ -27,6 +27,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -162,7 +163,7 @@ func (b *Bridge) Handle(ctx context.Context, raw json.RawMessage) (json.RawMessa
 		return rpcmsg.ErrorReply(nil, rpcmsg.ParseError(err)), nil
 	}
 	if !batch {
-		return b.handle(ctx, msgs[0])
+		return b.handle(ctx, msgs[0], b.calls.leave)
 	}
 	if len(msgs) == 0 {
 		return rpcmsg.ErrorReply(nil, rpcmsg.InvalidRequest("an empty batch")), nil
@@ -171,15 +172,18 @@ func (b *Bridge) Handle(ctx context.Context, raw json.RawMessage) (json.RawMessa
 }
 
 // batch handles the messages of a batch at the same time and puts the replies,
-// in the order of the requests, into one.
+// in the order of the requests, into one. Until then all its requests count as
+// being served, since their replies are held.
 func (b *Bridge) batch(ctx context.Context, msgs []*rpcmsg.Message) (json.RawMessage, error) {
 	replies := make([]json.RawMessage, len(msgs))
 	errs := make([]error, len(msgs))
+	var held atomic.Int64
 	var wg sync.WaitGroup
 	for i, m := range msgs {
-		wg.Go(func() { replies[i], errs[i] = b.handle(ctx, m) })
+		wg.Go(func() { replies[i], errs[i] = b.handle(ctx, m, func(n int) { held.Add(int64(n)) }) })
 	}
 	wg.Wait()
+	b.calls.leave(int(held.Load()))
 	var out json.RawMessage
 	for _, reply := range replies {
 		if reply == nil {
@@ -198,7 +202,9 @@ func (b *Bridge) batch(ctx context.Context, msgs []*rpcmsg.Message) (json.RawMes
 	return append(out, ']'), nil
 }
 
-func (b *Bridge) handle(ctx context.Context, m *rpcmsg.Message) (json.RawMessage, error) {
+// handle handles one message. A request that was served is given to leave, which
+// lets another have its place.
+func (b *Bridge) handle(ctx context.Context, m *rpcmsg.Message, leave func(n int)) (json.RawMessage, error) {
 	switch {
 	case m.Reply():
 		if !b.asks.answer(m) {
@@ -212,16 +218,17 @@ func (b *Bridge) handle(ctx context.Context, m *rpcmsg.Message) (json.RawMessage
 		b.log.Warn("mcpbridge: malformed message", "error", m.Fault)
 		return errorReply(m.ID, m.Fault), nil //nolint:nilerr // the reply says what is wrong
 	}
-	return b.request(ctx, m)
+	return b.request(ctx, m, leave)
 }
 
 // request runs one request under a context that a cancellation or Close ends.
-func (b *Bridge) request(parent context.Context, m *rpcmsg.Message) (json.RawMessage, error) {
+func (b *Bridge) request(parent context.Context, m *rpcmsg.Message, leave func(n int)) (json.RawMessage, error) {
 	ctx, call := b.calls.begin(parent, m)
 	if call == nil {
-		b.log.Warn("mcpbridge: too many requests at once", "limit", b.opts.MaxRequests, "method", m.Method)
+		b.log.Warn("mcpbridge: too many requests at once", "limit", b.opts.MaxRequests, "method", fmt.Sprintf("%.200s", m.Method))
 		return rpcmsg.ErrorReply(m.ID, rpcmsg.Busy(b.opts.MaxRequests)), nil
 	}
+	defer leave(1)
 	defer call.end()
 	result, err := b.dispatch(ctx, m)
 	switch cause := context.Cause(ctx); {

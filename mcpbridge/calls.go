@@ -48,7 +48,7 @@ func newCalls(most int) *calls {
 }
 
 // begin registers a request. The context ends with ctx, by a cancellation
-// or by close. The caller calls end. If too many requests are in flight there is
+// or by close. The caller calls end, and leave. If too many requests are in flight there is
 // no call.
 func (c *calls) begin(ctx context.Context, m *rpcmsg.Message) (context.Context, *call) {
 	c.mu.Lock()
@@ -74,12 +74,19 @@ func (c *calls) begin(ctx context.Context, m *rpcmsg.Message) (context.Context, 
 	return ctx, entry
 }
 
+// leave counts n requests less. A request leaves when it has ended, or with its batch.
+func (c *calls) leave(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight -= n
+}
+
+// end forgets a request, which still counts until it leaves.
 func (e *call) end() {
 	e.cancel(nil)
 	c := e.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inFlight--
 	if newest := c.live[e.key]; newest != e {
 		for ; newest.older != e; newest = newest.older {
 		}

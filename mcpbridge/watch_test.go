@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -51,5 +53,63 @@ func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 	}
 	if len(b.calls.finished) > remembered {
 		t.Errorf("%d ids are remembered", len(b.calls.finished))
+	}
+}
+
+// The requests of a batch count until all of it is answered: a batch that waits for
+// one of them holds the replies to the others.
+//
+// fault G11
+func TestBatchesCountUntilTheyAreAnswered(t *testing.T) {
+	s := mcpserver.New("s", nil)
+	defer s.Close()
+	end := make(chan struct{})
+	started := make(chan struct{})
+	if err := s.AddTool(&mcpserver.Tool{Name: "wait"}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+		close(started)
+		<-end
+		return mcpserver.Text("done"), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b := New(s, &Options{MaxRequests: 3})
+	defer b.Close()
+	answer := make(chan string)
+	go func() {
+		reply, err := b.Handle(t.Context(), json.RawMessage(`[{"id":1,"method":"ping"},{"id":2,"method":"tools/call","params":{"name":"wait"}},{"method":"x"},{"id":3}]`))
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- string(reply)
+	}()
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	counted := 0
+	for live := 2; live > 1; runtime.Gosched() { // the ping ends soon
+		b.calls.mu.Lock()
+		live, counted = len(b.calls.live), b.calls.inFlight
+		b.calls.mu.Unlock()
+		if ctx.Err() != nil {
+			t.Fatal("the ping does not end")
+		}
+	}
+	if counted != 2 {
+		t.Errorf("%d requests are counted while one of two waits, want 2", counted)
+	}
+	ping := func(id string) string {
+		reply, err := b.Handle(t.Context(), json.RawMessage(`{"id":`+id+`,"method":"ping"}`))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(reply)
+	}
+	if got := ping("4"); got != `{"jsonrpc":"2.0","id":4,"result":{}}` {
+		t.Errorf("beside the batch there is room for one: %s", got)
+	}
+	close(end)
+	<-answer
+	if b.calls.inFlight != 0 {
+		t.Errorf("%d requests are counted in the end", b.calls.inFlight)
 	}
 }

@@ -19,8 +19,10 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/jsonl"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 )
 
@@ -473,5 +475,53 @@ func TestEndedSessionsLeaveNoSubscriptions(t *testing.T) {
 	}
 	if n := kept(); n != 0 {
 		t.Errorf("after Shutdown %d URIs are kept", n)
+	}
+}
+
+// What a batch holds counts until all of it is answered: the replies to the others
+// wait for the slowest.
+//
+// fault H4
+func TestStdioBatchesCountUntilTheyAreAnswered(t *testing.T) {
+	s := newTestServer(t, nil)
+	var out strings.Builder
+	o := stdioDefaults(s, &StdioOptions{In: strings.NewReader(""), Out: &out})
+	conn := newStdioConn(&o, 3)
+	take := func(line string) {
+		t.Helper()
+		if err := conn.take(jsonl.Line{Data: []byte(line)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := func(n int64, result string) {
+		t.Helper()
+		if err := conn.Write(t.Context(), &jsonrpc.Response{ID: numberID(n), Result: json.RawMessage(result)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(`[{"id":"a","method":"x","params":{}},{"id":"b","method":"x"},{"method":"y"}]`)
+	before := conn.bytes
+	answer(2, `{"long":1}`)
+	const reply = `{"jsonrpc":"2.0","id":"b","result":{"long":1}}`
+	if conn.open != 2 || conn.bytes != before+int64(len(reply)) || out.Len() != 0 {
+		t.Errorf("after the first reply %d requests and %d bytes are open, written %q", conn.open, conn.bytes, out.String())
+	}
+	take(`{"id":3,"method":"x"}`)
+	if take(`{"id":4,"method":"x"}`); !strings.HasPrefix(out.String(), `{"jsonrpc":"2.0","id":4,"error":{"code":-32005`) {
+		t.Errorf("one more is answered %q", out.String())
+	}
+	out.Reset()
+	take(`{"method":"notifications/cancelled","params":{"requestId":"a"}}`)
+	answer(1, `{}`)
+	if want := "[" + reply + "]\n"; out.String() != want || conn.open != 1 {
+		t.Errorf("the batch is answered %q, want %q; %d requests are open", out.String(), want, conn.open)
+	}
+	answer(3, `{}`)
+	out.Reset()
+	take(`[{"id":5,"method":"x"}]`)
+	take(`{"method":"notifications/cancelled","params":{"requestId":5}}`)
+	answer(4, `{}`)
+	if conn.open != 0 || conn.bytes != 0 || out.Len() != 0 {
+		t.Errorf("in the end %d requests and %d bytes are open, written %q", conn.open, conn.bytes, out.String())
 	}
 }

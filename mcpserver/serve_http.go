@@ -32,7 +32,7 @@ type HTTPOptions struct {
 	MaxSessions int
 	// MaxRequests bounds the requests that are served at a time, the streams that
 	// stand open among them: a session of a protocol up to 2025-11-25 has one, a
-	// subscription of later ones is one. One more is answered with 503. Zero
+	// subscription of later ones is one, and each of a batch is one. One more is answered with 503. Zero
 	// means DefaultMaxRequests, a negative value no bound.
 	//
 	// How long a client may take to send a request and to read its answer is for
@@ -207,15 +207,22 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 	if token := auth.TokenInfoFromContext(req.Context()); token != nil {
 		user = token.UserID
 	}
-	if full := h.enter(user); full != nil {
+	if full := h.enter(user, 1); full != nil {
 		full.answer(w, "1")
 		return
 	}
-	defer h.leave(user)
+	defer h.leave(user, 1)
 	info, status, err := h.read(w, req)
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
+	}
+	if info.more > 0 {
+		if full := h.enter(user, info.more); full != nil {
+			full.answer(w, "1")
+			return
+		}
+		defer h.leave(user, info.more)
 	}
 	if !h.begin(info.stands) {
 		w.Header().Set("Retry-After", "1")

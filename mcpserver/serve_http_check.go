@@ -85,6 +85,7 @@ type httpRequest struct {
 	modern bool // it follows 2026-07-28
 	opens  bool // it may open a session: for the library each without one does, and a batch can initialize
 	stands bool // its answer is a stream that stays open
+	more   int  // messages of a batch, one aside
 }
 
 // read bounds and reads the body of a request and finds out what it is. It also
@@ -117,7 +118,9 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 	switch {
 	case errors.Is(err, rpcmsg.ErrBatch):
 		return info, http.StatusBadRequest, err
-	case err != nil || batch: // the library says what is wrong with it
+	case err != nil: // the library says what is wrong with it
+	case batch:
+		info.more = max(0, len(msgs)-1)
 	case msgs[0].Fault != nil && bytes.Equal(msgs[0].ID, rpcmsg.Null): // it has no id that can be sent back
 		return info, http.StatusBadRequest, msgs[0].Fault
 	default:

@@ -36,12 +36,12 @@ func (e *fullError) answer(w http.ResponseWriter, after string) {
 	http.Error(w, e.text, e.status)
 }
 
-// checkBounds reports a limit that one more would pass. Negative limits are none.
+// checkBounds reports a limit that is passed. Negative limits are none.
 func checkBounds(what string, all, most, users, userMost int) *fullError {
-	if most >= 0 && all >= most {
+	if most >= 0 && all > most {
 		return &fullError{http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d %s is reached", most, what)}
 	}
-	if userMost >= 0 && users >= userMost {
+	if userMost >= 0 && users > userMost {
 		return &fullError{http.StatusTooManyRequests, fmt.Sprintf("the limit of %d %s for each user is reached", userMost, what)}
 	}
 	return nil
@@ -67,22 +67,22 @@ func (h *HTTPHandler) userBounds(user string) (sessions, requests int) {
 	return h.opts.Auth.MaxSessions, h.opts.Auth.MaxRequests
 }
 
-// enter counts a request that is being served, unless there are too many.
-func (h *HTTPHandler) enter(user string) *fullError {
+// enter counts n requests that are being served until leave, unless there are too many.
+func (h *HTTPHandler) enter(user string, n int) *fullError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, most := h.userBounds(user)
-	if full := checkBounds("requests at a time", h.serving.all, h.opts.MaxRequests, h.serving.users[user], most); full != nil {
+	if full := checkBounds("requests at a time", h.serving.all+n, h.opts.MaxRequests, h.serving.users[user]+n, most); full != nil {
 		return full
 	}
-	h.serving.add(user, 1)
+	h.serving.add(user, n)
 	return nil
 }
 
-func (h *HTTPHandler) leave(user string) {
+func (h *HTTPHandler) leave(user string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.serving.add(user, -1)
+	h.serving.add(user, -n)
 }
 
 // Sessions returns how many sessions are open (protocol up to 2025-11-25).
@@ -112,7 +112,7 @@ func (h *HTTPHandler) reserve(user string) *fullError {
 		}
 	}
 	most, _ := h.userBounds(user)
-	if full := checkBounds("sessions", len(open)+h.opening.all, h.opts.MaxSessions, users, most); full != nil {
+	if full := checkBounds("sessions", len(open)+h.opening.all+1, h.opts.MaxSessions, users+1, most); full != nil {
 		return full
 	}
 	h.opening.add(user, 1)

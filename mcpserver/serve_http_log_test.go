@@ -266,3 +266,23 @@ func TestHTTPBoundsRequests(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
+
+// Each message of a batch is a request of these, and they leave with it.
+//
+// fault G11
+func TestHTTPCountsTheRequestsOfABatch(t *testing.T) {
+	_, url := web(t, served(t), &mcpserver.HTTPOptions{MaxRequests: 3})
+	id := open(t, url)
+	batch := func(n int) reply {
+		return post(t, url, "["+strings.Repeat(`{"jsonrpc":"2.0","id":2,"method":"nothing"},`, n-1)+`{"jsonrpc":"2.0","id":3,"method":"ping"}]`,
+			"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-03-26")
+	}
+	for range 3 {
+		if r := batch(4); r.status != http.StatusServiceUnavailable || r.body != "the limit of 3 requests at a time is reached\n" {
+			t.Errorf("a batch of four: %d %s", r.status, r.body)
+		}
+		if r := batch(1); r.status != http.StatusOK {
+			t.Errorf("a batch of one: %d %s", r.status, r.body)
+		}
+	}
+}

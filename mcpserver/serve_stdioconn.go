@@ -66,10 +66,13 @@ type stdioCall struct {
 	cancelled bool
 }
 
-// A stdioBatch collects the replies to the requests of one batch.
+// A stdioBatch collects the replies to the requests of one batch. What it holds
+// counts as not answered until all of it is.
 type stdioBatch struct {
 	open    int
 	replies []json.RawMessage
+	held    int   // requests with a reply
+	bytes   int64 // of those, with their replies
 }
 
 func newStdioConn(o *StdioOptions, most int) *stdioConn {
@@ -253,7 +256,7 @@ func (c *stdioConn) takeReply(m *rpcmsg.Message) {
 	if m.Error != nil && string(m.Error) != "null" {
 		refused := new(jsonrpc.Error)
 		if err := json.Unmarshal(m.Error, refused); err != nil {
-			refused = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "an error that makes no sense: " + string(m.Error)}
+			refused = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "an error that makes no sense: " + head(m.Error)}
 		}
 		reply.Result, reply.Error = nil, refused
 	}
@@ -346,13 +349,6 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 		delete(c.byID, key)
 	}
 	c.mu.Unlock()
-	defer func() { // after the line is out: the end of the input waits for it
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.open--
-		c.bytes -= call.size
-		c.checkIdle()
-	}()
 	var raw json.RawMessage
 	if !call.cancelled {
 		if call.stays {
@@ -363,15 +359,36 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 		raw = encodeReply(call.id, reply)
 	}
 	if call.batch != nil {
-		if raw != nil {
-			c.addReply(call.batch, raw)
-		}
+		c.hold(call, raw)
 		return c.addTo(call.batch, -1)
 	}
+	defer c.answered(1, call.size) // after the line is out: the end of the input waits for it
 	if raw == nil {
 		return nil
 	}
 	return c.line(raw)
+}
+
+// answered counts requests that are answered.
+func (c *stdioConn) answered(n int, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open -= n
+	c.bytes -= bytes
+	c.checkIdle()
+}
+
+// hold keeps the reply to a request of a batch, nil if there is none.
+func (c *stdioConn) hold(call *stdioCall, raw json.RawMessage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, size := call.batch, int64(len(raw))
+	c.bytes += size
+	b.held++
+	b.bytes += call.size + size
+	if raw != nil {
+		b.replies = append(b.replies, raw)
+	}
 }
 
 func encodeReply(id json.RawMessage, reply *jsonrpc.Response) json.RawMessage {
@@ -396,10 +413,13 @@ func (c *stdioConn) addReply(b *stdioBatch, raw json.RawMessage) {
 func (c *stdioConn) addTo(b *stdioBatch, n int) error {
 	c.mu.Lock()
 	b.open += n
-	ready := b.open == 0 && len(b.replies) > 0
-	replies := b.replies
+	open, replies := b.open, b.replies
 	c.mu.Unlock()
-	if !ready {
+	if open > 0 {
+		return nil
+	}
+	defer c.answered(b.held, b.bytes) // after the line is out
+	if len(replies) == 0 {
 		return nil
 	}
 	raw, err := json.Marshal(replies)

@@ -129,9 +129,9 @@ func ParseError(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}
 }
 
-// MethodNotFound is the error -32601.
+// MethodNotFound is the error -32601. It repeats the beginning of a long method.
 func MethodNotFound(method string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %.200q", method)}
 }
 
 // Parse reads one message or, with batch set, the messages of a batch. An error
