@@ -61,11 +61,28 @@ func (g *guest) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (m
 	if ask := g.s.opts.Elicit(); ask != nil {
 		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) }
 	}
+	opts.OnFailure = g.failed
 	ss, err := g.Provider.OpenSession(ctx, &opts)
 	if err != nil {
 		return nil, err
 	}
 	return &guestSession{ss, g}, nil
+}
+
+// timedOutKey is the key of a context's *bool that is set when a call ran over its time limit.
+type timedOutKey struct{}
+
+// failed is told of a call that ran over its time limit, or panicked.
+func (g *guest) failed(ctx context.Context, f mcpserver.Failure) {
+	log := g.s.opts.Logger
+	if f.Timeout == 0 {
+		log.ErrorContext(ctx, "panic in a server of this process", "server", g.name, "tool", f.Name, "panic", f.Panic, "stack", f.Stack)
+		return
+	}
+	log.WarnContext(ctx, "call timed out in a server of this process", "server", g.name, "tool", f.Name, "limit", f.Timeout)
+	if timedOut, ok := ctx.Value(timedOutKey{}).(*bool); ok {
+		*timedOut = true
+	}
 }
 
 // find returns the tool that the CLI calls by a full name.
@@ -128,13 +145,22 @@ func (ss *guestSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 		}
 	}
 	prefix := toolname.Server(g.name) + "__"
+	servers := toolname.NewServers(serverNames(g.s.opts))
+	alike := make(map[string]int, len(tools)) // how many tools have a name
+	for _, t := range tools {
+		alike[toolname.Normalize(t.Name)]++
+	}
 	for _, t := range tools {
 		schema, err := json.Marshal(t.InputSchema)
 		if err != nil {
 			leaveOut(t.Name, err.Error())
 			continue
 		}
-		m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: g.name, Name: t.Name, Description: t.Description, InputSchema: schema}, &toolschema.Options{MaxName: maxName, Budget: budget})
+		full := "" // as its parts make it
+		if normal := toolname.Normalize(t.Name); alike[normal] > 1 && normal != t.Name || servers.Unclear(g.name, t.Name) {
+			full = toolname.FitHashed(g.name, t.Name, maxName)
+		}
+		m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: g.name, Name: t.Name, FullName: full, Description: t.Description, InputSchema: schema}, &toolschema.Options{MaxName: maxName, Budget: budget})
 		alias, fits := strings.CutPrefix(m.Name, prefix)
 		switch {
 		case q != nil:
@@ -210,11 +236,18 @@ func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpser
 	if ok {
 		c.Name, c.Arguments = o.name, o.model.RestoreArgs(c.Arguments)
 	}
-	r, err := ss.ServerSession.CallTool(ctx, c)
+	timedOut := false
+	r, err := ss.ServerSession.CallTool(context.WithValue(ctx, timedOutKey{}, &timedOut), c)
 	if err != nil || r == nil {
 		return r, err
 	}
-	return g.shape(c, r), nil
+	r = g.shape(c, r)
+	if timedOut && r.IsError {
+		mayHaveRun := *r // it may be shared
+		mayHaveRun.Content = append(slices.Clone(r.Content), &mcp.TextContent{Text: "The tool may have run."})
+		r = &mayHaveRun
+	}
+	return r, nil
 }
 
 // refuseRounded refuses a call whose arguments hold an integer that the CLI may have rounded: the

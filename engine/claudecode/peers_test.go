@@ -246,3 +246,60 @@ func TestPeersListNamesTests(t *testing.T) {
 		t.Errorf("cases: %v, want 85 and 52", cases)
 	}
 }
+
+// Tools whose full names would be one, on one server or on two, have different ones, and each is called by its own.
+//
+// fault B16
+func TestNamesThatBecomeOne(t *testing.T) {
+	named := func(tools ...string) *mcpserver.Server {
+		p := mcpserver.New("x", nil)
+		for _, name := range tools {
+			err := p.AddTool(&mcpserver.Tool{Name: name}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
+				return mcpserver.Text("this is " + name), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p
+	}
+	e, o := fake("polite")
+	o.MCPServers = map[string]mcphost.ServerConfig{
+		"pay": mcphost.InProcess(named("eu__send", "a.b", "a_b")), "pay__eu": mcphost.InProcess(named("send")),
+	}
+	s := newSession(e, o)
+	s.ch = newChannel(t.Context())
+	s.servers = newServers(s)
+	s.servers.attach(o.MCPServers)
+	t.Cleanup(func() { _ = s.Close() })
+	full := map[string]string{}
+	for _, server := range []string{"pay", "pay__eu"} {
+		reply, err := tell(t, s, server, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Result mcp.ListToolsResult }
+		if err := json.Unmarshal([]byte(reply), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Result.Tools {
+			got, err := tell(t, s, server, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool.Name+`","arguments":{}}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := "mcp__" + server + "__" + tool.Name
+			if full[name] != "" {
+				t.Errorf("two tools are called %s", name)
+			}
+			full[name] = got
+		}
+	}
+	for name, what := range map[string]string{"mcp__pay__eu__send": "send", "mcp__pay__a_b": "a_b"} {
+		if !strings.Contains(full[name], "this is "+what+`"`) {
+			t.Errorf("%s is %s", name, full[name])
+		}
+	}
+	if len(full) != 4 || len(s.servers.faults()) != 0 {
+		t.Errorf("the tools are %v, left out %+v", full, s.servers.faults())
+	}
+}

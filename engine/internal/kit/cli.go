@@ -123,9 +123,10 @@ func (f *Files) addCLIServers(o *agent.Options) {
 	if f.cli == nil {
 		return
 	}
+	own := programServers(o)
 	free := f.cli.free(o)
 	for name := range f.cli.Servers {
-		if !slices.Contains(free, name) {
+		if !slices.Contains(free, name) && !slices.Contains(own, name) { // of two with one name the CLI takes the program's
 			f.Denied = append(f.Denied, name)
 		}
 	}
@@ -144,7 +145,7 @@ func (f *Files) addCLIServers(o *agent.Options) {
 	for _, name := range f.above {
 		_, passed := o.MCPServers[name]
 		_, found := f.cli.Servers[name]
-		if !passed && !found {
+		if !passed && !found && !slices.Contains(own, name) {
 			f.Denied = append(f.Denied, name)
 		}
 	}
