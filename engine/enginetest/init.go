@@ -17,6 +17,7 @@ import (
 var initBehaviours = []behaviour{
 	{"First", initIsFirst},
 	{"ToolLeftOut", toolLeftOut},
+	{"DefaultModel", defaultModel},
 }
 
 // The init message comes before any other, whatever there is to say before the first turn: of a faulty
@@ -58,6 +59,22 @@ func toolLeftOut(e *env) {
 	}
 	if !strings.Contains(log.String(), "endless") {
 		e.Errorf("the log has %q", log.String())
+	}
+}
+
+// Without a model of the program's the engine's default answers, which the init message names; the variable
+// ANTHROPIC_MODEL comes before it, and the program's own word before that.
+//
+// fault D15
+func defaultModel(e *env) {
+	const variable, option = "claude-opus-5-5", "claude-haiku-5-5"
+	for _, tt := range []struct{ variable, option, want string }{{"", "", ""}, {variable, "", variable}, {variable, option, option}} {
+		o := &agent.Options{Model: tt.option, Env: map[string]string{"ANTHROPIC_MODEL": tt.variable}}
+		tr, _ := e.answered(e.script(modeltest.Text("x")), "x", o)
+		said, asked := tr.init(e).Model, e.model.Last().Model
+		if said != asked || asked == "" || tt.want != "" && asked != tt.want {
+			e.Errorf("with the variable %q and the option %q, init names %q, and %q is asked", tt.variable, tt.option, said, asked)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -182,4 +183,55 @@ func resultOf(t *testing.T, c *agent.Client) *agent.Result {
 		}
 	}
 	return result
+}
+
+// A server over HTTP that dies while a session is idle is pending in the session's status, and connected again once it
+// is back, with its tools: nobody has to call one to find out.
+//
+// D111
+func TestServerDiesWhileIdle(t *testing.T) {
+	srv := serverWith(t, "w", echoArgs)
+	serve := func(addr string) *httptest.Server {
+		var lc net.ListenConfig
+		l, err := lc.Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := mcpserver.NewHTTPHandler(srv, nil)
+		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+		s.Start()
+		t.Cleanup(func() { _ = h.Shutdown(context.WithoutCancel(t.Context())); s.CloseClientConnections(); s.Close() })
+		return s
+	}
+	first := serve("127.0.0.1:0")
+	host, err := mcphost.New(&mcphost.Options{Servers: map[string]mcphost.ServerConfig{"r": mcphost.HTTP{URL: "http://" + first.Listener.Addr().String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Start(t.Context())
+	t.Cleanup(func() { _ = host.Close() })
+	c := open(t, modeltest.New(t, modeltest.Text("x"), modeltest.ToolUse("mcp__r__w", `{}`), modeltest.Text("y")), &agent.Options{Host: host, AllowedTools: []string{"mcp__r__w"}})
+	events := host.Watch(t.Context())
+	until := func(want mcphost.Status) {
+		t.Helper()
+		for st := ""; st != string(want); {
+			status, err := c.MCPStatus(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st = string(status[0].Status); st != string(want) {
+				<-events
+			}
+		}
+	}
+	say(t, c, "x")
+	until(mcphost.StatusConnected)
+	first.CloseClientConnections()
+	_ = first.Config.Close()
+	until(mcphost.StatusPending)
+	serve(first.Listener.Addr().String())
+	until(mcphost.StatusConnected)
+	if _, msgs := say(t, c, "y"); len(results(msgs)) != 1 || results(msgs)[0].IsError {
+		t.Errorf("results %+v", results(msgs))
+	}
 }
