@@ -294,7 +294,7 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
 	var out agent.Content
 	for _, b := range content {
-		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
+		if t, ok := known(b).(*agent.TextBlock); known(b) == nil || ok && isBlank(t.Text) {
 			continue
 		}
 		fitted, _ := fitBlock(b)

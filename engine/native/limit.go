@@ -78,6 +78,7 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *m
 // fitContent brings content that is not a tool's own within the limits of results.
 func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 	var blocks []mcphost.ContentBlock
+	var others agent.Content
 	total := 0
 	for _, b := range content {
 		switch b := b.(type) {
@@ -86,6 +87,7 @@ func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 			total += len(b.Text)
 		default:
 			blocks = append(blocks, mcphost.ContentBlock{Type: "image"}) // counts as one, whatever it is
+			others = append(others, b)
 		}
 	}
 	if total <= mcphost.DefaultOutputChars && t.s.env.get("MAX_MCP_OUTPUT_TOKENS") == "" {
@@ -97,7 +99,10 @@ func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 	}
 	var out agent.Content
 	for _, b := range fitted {
-		if !isBlank(b.Text) {
+		switch {
+		case b.Type == "image":
+			out, others = append(out, others[0]), others[1:]
+		case !isBlank(b.Text):
 			out = append(out, &agent.TextBlock{Text: b.Text})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -239,5 +240,26 @@ func TestCutError(t *testing.T) {
 	got := cutError("begin" + strings.Repeat("é", maxErrorChars) + "end")
 	if !strings.HasPrefix(got, "begin") || !strings.HasSuffix(got, "end") || !strings.Contains(got, "[8 characters truncated]") {
 		t.Errorf("got %d bytes", len(got))
+	}
+}
+
+// What a hook puts in the place of a result keeps its images, however long its text is.
+//
+// fault I10
+func TestLongHookOutputKeepsItsImages(t *testing.T) {
+	img := imageOf("image/png", picture(10, 10))
+	for _, n := range []int{100, 60_000, 600_000} {
+		o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+		o.Hooks = &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+			return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{&agent.TextBlock{Text: strings.Repeat("word ", n/5)}, nil, img, (*agent.TextBlock)(nil)}}, nil
+		}}}}
+		_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
+		got := results(msgs)[0].Content
+		if len(got) < 2 || got[1] != agent.Block(img) {
+			t.Errorf("%d characters: %d blocks, %.300s", n, len(got), encode(got))
+		}
+		if n := len(got.Text()); n > mcphost.MaxDeclaredChars+1000 {
+			t.Errorf("%d bytes of text", n)
+		}
 	}
 }
