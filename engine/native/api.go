@@ -61,7 +61,7 @@ func newAPI(o *Options, env environ) (*api, error) {
 		// The process's pool of connections: engines are made and dropped freely, pools are not.
 		httpClient = &http.Client{Transport: http.DefaultTransport}
 	}
-	opts := []option.RequestOption{option.WithHTTPClient(httpClient)}
+	opts := []option.RequestOption{option.WithHTTPClient(httpClient), option.WithMiddleware(bounded)}
 	credential, err := a.credential(o, env)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 
@@ -94,7 +93,9 @@ func (b *block) fields() agent.Fields {
 	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
 		return nil
 	}
-	maps.Copy(fields, b.other)
+	for name, g := range b.other {
+		fields[name] = g.json()
+	}
 	if len(b.citations) > 0 {
 		fields["citations"] = encode(b.citations)
 	}

@@ -47,7 +47,7 @@ func classify(err error) *failure {
 		f.fromAPI(api)
 	case errors.Is(err, context.Canceled):
 	default: // no response, or one that broke off
-		f.kind, f.passing, f.unreachable = "server_error", !untrusted(err), unreachable(err)
+		f.kind, f.passing, f.unreachable = "server_error", !untrusted(err) && !errors.Is(err, errTooMuch), unreachable(err)
 		f.text = "API Error: connection error: " + unwrapURL(err)
 	}
 	return f

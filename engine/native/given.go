@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,6 +47,7 @@ type loader struct {
 
 	items   []*item
 	results []*givenResult
+	next    map[string]int // what to try next behind an ID that is taken
 }
 
 // An item is a message of the history while it is put together: the model's, or words of the user's.
@@ -80,10 +82,14 @@ type givenResult struct {
 	used    bool
 }
 
-// loadHistory makes a history of what an earlier run said. models are those that the session asks.
-func loadHistory(msgs []agent.Message, models ...string) (history, given) {
+// loadHistory makes a history of what an earlier run said. models are those that the session asks. It ends early
+// with ctx; what it returns is worth nothing then.
+func loadHistory(ctx context.Context, msgs []agent.Message, models ...string) (history, given) {
 	l := &loader{models: models}
 	for _, m := range l.choose(msgs) {
+		if ctx.Err() != nil {
+			break
+		}
 		l.take(m)
 	}
 	l.dropHalves()
@@ -98,9 +104,30 @@ type choice struct {
 	assistant *agent.Assistant // nil for the user's
 	user      *agent.User
 	dropped   bool
-	refused   string // why the API refused it, as the run reported it last
-	settled   bool   // no later report is about it
+	refused   string          // why the API refused it, as the run reported it last
+	said      json.RawMessage // what sameMessage compares; nil until it does
 }
+
+// choices are the messages that have been read so far.
+type choices struct {
+	all     []*choice
+	byUUID  map[string][]*choice
+	settled int // of all, those that no later report is about
+}
+
+func (cs *choices) add(c *choice) {
+	cs.all = append(cs.all, c)
+	if id := c.uuid(); id != "" && len(cs.byUUID[id]) < maxSameID {
+		cs.byUUID[id] = append(cs.byUUID[id], c)
+	}
+}
+
+const (
+	// maxSameID bounds the messages, or the results, with one ID that are looked at.
+	maxSameID = 100
+	// maxReported bounds the messages that a report of a failure can be about.
+	maxReported = 1000
+)
 
 func (c *choice) uuid() string {
 	if c.assistant != nil {
@@ -112,29 +139,29 @@ func (c *choice) uuid() string {
 // choose chooses the messages that make up the conversation: without what was taken out of it again,
 // and without the reports of the run.
 func (l *loader) choose(msgs []agent.Message) []*choice {
-	var all []*choice
+	cs := &choices{byUUID: map[string][]*choice{}}
 	for i, m := range msgs {
 		switch m := m.(type) {
 		case *agent.Assistant:
 			switch {
 			case m.ParentToolUseID != "":
 			case m.Error != "":
-				takeOut(all, m.Supersedes, m.Text())
+				cs.takeOut(m.Supersedes, m.Text())
 				if m.Error == "invalid_request" {
-					refuse(all, m.Text())
+					cs.refuse(m.Text())
 				}
 			case m.Message.Model == syntheticModel:
 			default:
-				takeOut(all, m.Supersedes, "")
-				all = append(all, &choice{index: i, assistant: m})
+				cs.takeOut(m.Supersedes, "")
+				cs.add(&choice{index: i, assistant: m})
 			}
 		case *agent.User:
 			if m.ParentToolUseID == "" {
-				all = append(all, &choice{index: i, user: m})
+				cs.add(&choice{index: i, user: m})
 			}
 		case *agent.Result:
 			if !m.IsError {
-				settle(all)
+				cs.settled = len(cs.all)
 			}
 		case *agent.Unknown:
 			if m.Err != nil || m.Type == "assistant" || m.Type == "user" {
@@ -142,9 +169,9 @@ func (l *loader) choose(msgs []agent.Message) []*choice {
 			}
 		}
 	}
-	l.once(all)
+	l.once(cs.all)
 	var chosen []*choice
-	for _, c := range all {
+	for _, c := range cs.all {
 		if !c.dropped || c.refused != "" && c.user != nil {
 			chosen = append(chosen, c)
 		}
@@ -156,9 +183,9 @@ func (l *loader) choose(msgs []agent.Message) []*choice {
 const syntheticModel = "<synthetic>"
 
 // takeOut takes out the messages with these UUIDs. refused is the report that says why, if one does.
-func takeOut(all []*choice, uuids []string, refused string) {
-	for _, c := range all {
-		if id := c.uuid(); id != "" && slices.Contains(uuids, id) {
+func (cs *choices) takeOut(uuids []string, refused string) {
+	for _, id := range uuids {
+		for _, c := range cs.byUUID[id] {
 			c.dropped, c.refused = true, refused
 		}
 	}
@@ -168,31 +195,25 @@ func takeOut(all []*choice, uuids []string, refused string) {
 // inputs at its end; those with a UUID are named by the report if they are meant. Results that were
 // refused before are refused for this reason now. What the model itself has refused is one turn, and
 // only one input begins that.
-func refuse(all []*choice, why string) {
+func (cs *choices) refuse(why string) {
 	byModel := strings.HasPrefix(why, textModelRefused)
 	inputs := true
-	for i, c := range slices.Backward(all) {
-		if c.settled || !c.dropped && c.assistant != nil {
+	fresh := cs.all[max(cs.settled, len(cs.all)-maxReported):]
+	for i, c := range slices.Backward(fresh) {
+		if !c.dropped && c.assistant != nil {
 			break
 		}
 		inputs = inputs && (c.dropped || c.user.UUID == "" && len(c.user.ToolResults()) == 0)
 		switch {
 		case inputs && !c.dropped:
 			c.dropped, c.refused = true, why
-			inputs = !byModel || slices.ContainsFunc(all[:i], func(c *choice) bool { return !c.settled && c.refused == why })
+			inputs = !byModel || slices.ContainsFunc(fresh[:i], func(c *choice) bool { return c.refused == why })
 		case c.refused != "" && !byModel:
 			c.refused = why
 		}
 	}
 	if byModel {
-		settle(all)
-	}
-}
-
-// settle notes that the API has accepted all of this.
-func settle(all []*choice) {
-	for _, c := range all {
-		c.settled = true
+		cs.settled = len(cs.all)
 	}
 }
 
@@ -222,10 +243,14 @@ func (l *loader) once(all []*choice) {
 // sameMessage reports whether two messages say the same.
 func sameMessage(a, b *choice) bool {
 	said := func(c *choice) json.RawMessage {
-		if c.assistant != nil {
-			return encode(safeContent(c.assistant.Message.Content))
+		switch {
+		case c.said != nil:
+		case c.assistant != nil:
+			c.said = encode(safeContent(c.assistant.Message.Content))
+		default:
+			c.said = encode(safeContent(c.user.Message.Content))
 		}
-		return encode(safeContent(c.user.Message.Content))
+		return c.said
 	}
 	return (a.assistant == nil) == (b.assistant == nil) && bytes.Equal(said(a), said(b))
 }

@@ -145,7 +145,7 @@ func FuzzHistory(f *testing.F) {
 			}
 		}
 		s := &session{table: &table{}, opts: &agent.Options{Logger: slog.New(slog.DiscardHandler)}}
-		s.history, s.given = loadHistory(msgs, DefaultModel)
+		s.history, s.given = loadHistory(t.Context(), msgs, DefaultModel)
 		s.settleReferences()
 		s.history.addUser(textPart("next"))
 		body, _ := (&request{model: DefaultModel, maxTokens: 100}).body(&s.history)

@@ -72,7 +72,10 @@ func (l *loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 			if len(calls[id]) > 0 {
 				last = calls[id][0]
 			}
-			if r := pick(byID[id], k, last); r != nil {
+			for len(byID[id]) > 0 && byID[id][0].used {
+				byID[id] = byID[id][1:]
+			}
+			if r := pick(byID[id][:min(len(byID[id]), maxSameID)], k, last); r != nil {
 				r.used = true
 				taken[use] = r
 			}
@@ -114,11 +117,11 @@ func (l *loader) freeID(id string) string {
 		clean = "toolu"
 	}
 	name := clean
-	for n := 2; l.history.ids[name]; n++ {
-		name = fmt.Sprintf("%s_%d", clean, n)
-	}
 	if l.history.ids == nil {
-		l.history.ids = map[string]bool{}
+		l.history.ids, l.next = map[string]bool{}, map[string]int{}
+	}
+	for n := max(2, l.next[clean]); l.history.ids[name]; n++ {
+		name, l.next[clean] = fmt.Sprintf("%s_%d", clean, n), n+1
 	}
 	l.history.ids[name] = true
 	return name

@@ -97,9 +97,7 @@ func (f *finder) recall(name string, tl *tool) {
 		f.load(tl)
 		return
 	}
-	if !slices.ContainsFunc(f.loaded, func(l *loadedTool) bool { return l.def.Name == name }) {
-		f.loaded = append(f.loaded, &loadedTool{def: stub(name)})
-	}
+	f.add(&loadedTool{def: stub(name)})
 }
 
 var namedBlock = regexp.MustCompile(`(?:^|[^.\w])messages\.(\d+)\.content\.(\d+)\b`)

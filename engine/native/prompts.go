@@ -279,11 +279,12 @@ type word struct {
 
 // splitArguments splits a text at white space. What is in single or double quotes stays together; in
 // double quotes and outside of quotes a backslash takes a quote, a space or a backslash as it is.
-func splitArguments(text string) ([]word, error) {
+func splitArguments(line string) ([]word, error) {
 	var words []word
 	var w *word
+	var text strings.Builder // of w
 	var quote rune
-	runes := []rune(text)
+	runes := []rune(line)
 	for i := 0; i < len(runes); i++ {
 		r := runes[i]
 		if w == nil {
@@ -295,21 +296,24 @@ func splitArguments(text string) ([]word, error) {
 		switch {
 		case r == '\\' && quote != '\'' && i+1 < len(runes) && strings.ContainsRune(`"'\ `, runes[i+1]):
 			i++
-			w.text += string(runes[i])
+			text.WriteRune(runes[i])
 		case r == quote:
 			quote = 0
 		case quote == 0 && (r == '"' || r == '\''):
 			quote = r
 		case quote == 0 && unicode.IsSpace(r):
+			w.text = text.String()
 			words, w = append(words, *w), nil
+			text.Reset()
 		default:
-			w.text += string(r)
+			text.WriteRune(r)
 		}
 	}
 	if quote != 0 {
 		return nil, fmt.Errorf("a quote %c is not closed", quote)
 	}
 	if w != nil {
+		w.text = text.String()
 		words = append(words, *w)
 	}
 	return words, nil

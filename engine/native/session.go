@@ -142,7 +142,10 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		return nil, err
 	}
 	if len(o.History) > 0 {
-		s.history, s.given = loadHistory(o.History, append([]string{s.wantModel}, s.fallbacks...)...)
+		s.history, s.given = loadHistory(ctx, o.History, append([]string{s.wantModel}, s.fallbacks...)...)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		s.accepted, s.given.resumed = s.history.mark(), true
 		s.adoptResults(o.History)
 		o.History = nil // it is the session's now, in another form

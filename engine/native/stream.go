@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -38,7 +40,7 @@ type block struct {
 	signature bytes.Buffer
 	input     bytes.Buffer // of a tool call, JSON text
 	citations []json.RawMessage
-	other     map[string]json.RawMessage
+	other     map[string]*gathered
 	// Of a tool call.
 	id, name string
 	made     agent.Block // what message has made; nil while the block is not whole
@@ -64,6 +66,42 @@ type delta struct {
 	StopReason   *string         `json:"stop_reason"`
 	StopSequence *string         `json:"stop_sequence"`
 	StopDetails  json.RawMessage `json:"stop_details"`
+}
+
+const (
+	// maxResponse bounds a response of the model's server, in bytes: the longest answers, with thousands of events
+	// around them, have half of it.
+	maxResponse = 64 << 20
+	// maxBlocks bounds the content blocks of a response, and maxUsageFields the counts that nobody knows.
+	maxBlocks      = 10_000
+	maxUsageFields = 100
+)
+
+// errTooMuch reports a response beyond these bounds. The next one would be no other.
+var errTooMuch = errors.New("the response of the model's server is too large")
+
+// A boundedBody is a body that ends with an error when it has too many bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("%w: it has more than %d MiB", errTooMuch, maxResponse>>20)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// bounded is a middleware of the official client that bounds every response.
+func bounded(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	res, err := next(req)
+	if res != nil && res.Body != nil {
+		res.Body = &boundedBody{res.Body, maxResponse}
+	}
+	return res, err
 }
 
 // A sink hears about a response while it arrives: each block when it is whole, and each event after what it completed.
@@ -154,6 +192,9 @@ func (r *response) add(e event) (*block, error) {
 		r.id, r.model = m.ID, m.Model
 		return nil, r.addUsage(m.Usage)
 	case "content_block_start":
+		if len(r.blocks) >= maxBlocks {
+			return nil, fmt.Errorf("%w: it has more than %d content blocks", errTooMuch, maxBlocks)
+		}
 		if e.Index != len(r.blocks) {
 			return nil, fmt.Errorf("the stream starts content block %d, want %d", e.Index, len(r.blocks))
 		}
@@ -209,8 +250,8 @@ func (r *response) addUsage(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &r.usage); err != nil {
 		return fmt.Errorf("decoding usage: %w", err)
 	}
-	for k, v := range extra {
-		if _, ok := r.usage.Extra[k]; !ok {
+	for k, v := range extra { // the messages that are out have this map
+		if _, ok := r.usage.Extra[k]; !ok && len(r.usage.Extra) < maxUsageFields {
 			if r.usage.Extra == nil {
 				r.usage.Extra = agent.Fields{}
 			}
@@ -276,14 +317,33 @@ func (b *block) addOther(raw json.RawMessage) error {
 	}
 	delete(fields, "type")
 	if b.other == nil {
-		b.other = map[string]json.RawMessage{}
+		b.other = map[string]*gathered{}
 	}
 	for name, v := range fields {
-		var old, more string
-		if json.Unmarshal(b.other[name], &old) == nil && json.Unmarshal(v, &more) == nil {
-			v = encode(old + more)
+		var more string
+		g := b.other[name]
+		switch isText := json.Unmarshal(v, &more) == nil && string(v) != "null"; {
+		case !isText:
+			b.other[name] = &gathered{value: v}
+		case g == nil || g.value != nil:
+			b.other[name] = &gathered{}
+			fallthrough
+		default:
+			b.other[name].text.WriteString(more)
 		}
-		b.other[name] = v
 	}
 	return nil
+}
+
+// gathered is a field that deltas brought.
+type gathered struct {
+	text  strings.Builder // of strings that go on
+	value json.RawMessage // of all else; nil for a string
+}
+
+func (g *gathered) json() json.RawMessage {
+	if g.value != nil {
+		return g.value
+	}
+	return encode(g.text.String())
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,7 +155,10 @@ func (h *toolHook) call(ctx context.Context, event json.RawMessage) (*hookReply,
 	}
 	args := json.RawMessage("{}")
 	if h.Input != nil {
-		args = fillIn(h.Input, event)
+		var err error
+		if args, err = fillIn(h.Input, event); err != nil {
+			return nil, err
+		}
 	}
 	host, err := h.s.findHost(h.Server)
 	if err != nil {
@@ -329,10 +333,13 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z0-9_.\-]+)\}`)
 
 // fillIn resolves the references in the strings of input by what stands at their paths in event: a
 // string as it is, all else as its JSON, and nothing where there is nothing.
-func fillIn(input, event json.RawMessage) json.RawMessage {
+func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
-		return input
+		return input, nil
+	}
+	if n := bytes.Count(input, []byte("${")); n > 1 && n*len(event) > maxFillIn {
+		return nil, fmt.Errorf("its input has %d references to an event of %d bytes, which is too much", n, len(event))
 	}
 	var walk func(v any) any
 	walk = func(v any) any {
@@ -350,8 +357,12 @@ func fillIn(input, event json.RawMessage) json.RawMessage {
 		}
 		return v
 	}
-	return encode(walk(v))
+	return encode(walk(v)), nil
 }
+
+// maxFillIn bounds the bytes of an event that are looked through for the references to it, which is also how much
+// they can come to.
+const maxFillIn = 64 << 20
 
 // at is the text of what stands at a path in a JSON value.
 func at(value json.RawMessage, path string) string {

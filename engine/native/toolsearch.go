@@ -86,6 +86,7 @@ type finder struct {
 	// active is set once the model has the search; it keeps it, so that its prompt stays the same.
 	active bool
 	loaded []*loadedTool
+	names  map[string]bool   // of loaded
 	index  *toolsearch.Index // nil until a search needs it
 	of     *table            // what index was made from
 	told   *told             // what the model knows of; never modified
@@ -187,14 +188,23 @@ func stub(name string) apiTool {
 
 // load adds a tool to those whose definitions are sent.
 func (f *finder) load(tl *tool) {
-	if !slices.ContainsFunc(f.loaded, func(l *loadedTool) bool { return l.def.Name == tl.model.Name }) {
-		f.loaded = append(f.loaded, &loadedTool{def: tl.definition(), tool: tl})
+	f.add(&loadedTool{def: tl.definition(), tool: tl})
+}
+
+func (f *finder) add(l *loadedTool) {
+	if f.names[l.def.Name] {
+		return
 	}
+	if f.names == nil {
+		f.names = map[string]bool{}
+	}
+	f.names[l.def.Name] = true
+	f.loaded = append(f.loaded, l)
 }
 
 // unread reports whether the model has to call a tool without having read its parameters.
 func (f *finder) unread(tl *tool) bool {
-	return f.active && tl.deferrable() && len(toolsearch.Params(tl.model.InputSchema)) > 0 && !slices.ContainsFunc(f.loaded, func(l *loadedTool) bool { return l.def.Name == tl.model.Name })
+	return f.active && tl.deferrable() && len(toolsearch.Params(tl.model.InputSchema)) > 0 && !f.names[tl.model.Name]
 }
 
 // schemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
