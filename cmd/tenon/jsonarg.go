@@ -31,7 +31,7 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 	case strings.HasPrefix(arg, "@"):
 		name := arg[1:]
 		where = name + " is"
-		if data, err = readFile(p.path(name)); err != nil {
+		if data, err = readNamed(ctx, p.path(name)); err != nil {
 			return nil, usagef("reading the arguments from %s: %v", name, pathCause(err))
 		}
 	}

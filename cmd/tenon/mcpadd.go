@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 		return err
 	}
 	t.warnOfSecrets(p, name, entry)
-	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.file)
+	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.where())
 	return err
 }
 
@@ -124,6 +125,8 @@ const maxName = 128
 // badName says why a server should not be called so; empty if it may. Files may have such names all the same.
 func badName(name string) string {
 	switch {
+	case name == "":
+		return "is empty"
 	case !utf8.ValidString(name):
 		return "is not valid UTF-8"
 	case len(name) > maxName:
@@ -239,8 +242,8 @@ func newImportCommand(p *process) *cobra.Command {
 		Short: "Add the servers of another program's configuration",
 		Long:  importLong,
 		Args:  wantArgs(1, 1000, "FILE and perhaps NAMEs"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return runImport(p, args[0], args[1:], mcpconfig.Scope(scope), force)
+		RunE: func(c *cobra.Command, args []string) error {
+			return runImport(c.Context(), p, args[0], args[1:], mcpconfig.Scope(scope), force)
 		},
 	}
 	scopeFlag(c.Flags(), &scope, "project", "where to")
@@ -248,7 +251,7 @@ func newImportCommand(p *process) *cobra.Command {
 	return c
 }
 
-func runImport(p *process, file string, only []string, scope mcpconfig.Scope, force bool) error {
+func runImport(ctx context.Context, p *process, file string, only []string, scope mcpconfig.Scope, force bool) error {
 	t, err := p.target(scope)
 	if err != nil {
 		return err
@@ -258,7 +261,7 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 			return err
 		}
 	}
-	data, err := readFile(p.path(file))
+	data, err := readNamed(ctx, p.path(file))
 	if err != nil {
 		return usagef("reading %s: %v", file, pathCause(err))
 	}
@@ -284,6 +287,11 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 		if len(only) > 0 && !slices.Contains(only, e.Name) {
 			continue
 		}
+		if why := badName(e.Name); why != "" {
+			failed = true
+			p.warn(fmt.Sprintf("left out %.80q: the name %s; give the server another one in %s", e.Name, why, file))
+			continue
+		}
 		var there *usageError
 		switch err := t.set(p, e.Name, e.Entry, force); {
 		case errors.As(err, &there):
@@ -293,7 +301,7 @@ func runImport(p *process, file string, only []string, scope mcpconfig.Scope, fo
 			return err
 		default:
 			t.warnOfSecrets(p, e.Name, e.Entry)
-			fmt.Fprintf(p.out, "added %q to %s\n", e.Name, t.file)
+			fmt.Fprintf(p.out, "added %q to %s\n", e.Name, t.where())
 		}
 	}
 	if failed {

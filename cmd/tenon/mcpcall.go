@@ -66,7 +66,7 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 	if cf.timeout < 0 {
 		return usagef("--timeout is %v; give more than 0, such as 90s", cf.timeout)
 	}
-	servers, tool, words, err := f.toolArg(p, args)
+	servers, tool, words, err := f.toolArg(ctx, p, args)
 	if err != nil {
 		return err
 	}
@@ -96,14 +96,14 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 
 // toolArg takes the tool out of the arguments: SERVER and TOOL, or the full name in one word. The servers are those
 // that may have the tool: two for the full name mcp__a__b__c if there are servers a and a__b.
-func (f *mcpFlags) toolArg(p *process, args []string) (servers []string, tool string, rest []string, err error) {
+func (f *mcpFlags) toolArg(ctx context.Context, p *process, args []string) (servers []string, tool string, rest []string, err error) {
 	if !strings.HasPrefix(args[0], toolname.Prefix) {
 		if len(args) < 2 {
 			return nil, "", nil, usagef("no TOOL given; 'tenon mcp tools %s' lists those of the server", args[0])
 		}
 		return args[:1], args[1], args[2:], nil
 	}
-	cfg, _, _, err := f.load(p)
+	cfg, _, _, err := f.load(ctx, p)
 	if err != nil {
 		return nil, "", nil, err
 	}

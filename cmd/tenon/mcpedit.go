@@ -25,6 +25,14 @@ type target struct {
 	place mcpconfig.Place
 }
 
+// where names the file, and what is written if that is a symbolic link: the link may be a checkout's, and the file the user's.
+func (t target) where() string {
+	if real := realPath(t.file); filepath.Base(real) != filepath.Base(t.file) || realPath(filepath.Dir(t.file)) != filepath.Dir(real) {
+		return fmt.Sprintf("%s, which is a link to %s", t.file, visible(real))
+	}
+	return t.file
+}
+
 // errNoHome reports that there are no local and user scopes.
 var errNoHome = errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR")
 
@@ -203,7 +211,7 @@ func newRemoveCommand(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.out, "removed %q from %s\n", name, t.file)
+			_, err = fmt.Fprintf(p.out, "removed %q from %s\n", name, t.where())
 			return err
 		},
 	}

@@ -54,7 +54,7 @@ func newLogoutCommand(p *process) *cobra.Command {
 		Long:  `Revoke the tokens of a server, where its authorization server can do that, and delete them from this machine.`,
 		Args:  wantArgs(1, 1, "SERVER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, _, problems, err := f.load(p)
+			cfg, _, problems, err := f.load(c.Context(), p)
 			if err != nil {
 				return err
 			}

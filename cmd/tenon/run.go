@@ -95,7 +95,6 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.more, f.promptTool = f.settings, f.permissionTool
 	srv, err := f.servers(ctx, p, projectStart{run: true})
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	defer pr.stop()
 	v := f.view(p, pr)
 	defer v.stderr.close()
-	opts, err := f.options(p, v, srv)
+	opts, err := f.options(ctx, p, v, srv)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -20,7 +21,6 @@ type runFlags struct {
 	serverFlags
 	allowed, disallowed ruleList
 	permissionMode      string
-	permissionTool      string
 	model, fallback     string
 	maxTurns            int
 	maxBudget           float64
@@ -29,7 +29,6 @@ type runFlags struct {
 	jsonSchema          string
 	sessionID           string
 	effort              string
-	settings            string
 	addDirs             []string
 	inputFormat         string
 	format              string
@@ -60,7 +59,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.allowed, "allowedTools", "tools that run without a question: full names, mcp__SERVER or mcp__SERVER__*, separated by commas or blanks; may be repeated (also --allowed-tools)")
 	fs.Var(&f.disallowed, "disallowedTools", "tools that the model does not get to see (also --disallowed-tools)")
 	fs.StringVar(&f.permissionMode, "permission-mode", "", "the stance to calls that no rule settles, `MODE` one of "+strings.Join(permissionModes, ", "))
-	fs.StringVar(&f.permissionTool, "permission-prompt-tool", "", "the MCP `TOOL` that is asked about such calls")
+	fs.StringVar(&f.promptTool, "permission-prompt-tool", "", "the MCP `TOOL` that is asked about such calls")
 	fs.StringVar(&f.model, "model", "", "the `MODEL` to ask (default ANTHROPIC_MODEL, else "+native.DefaultModel+")")
 	fs.StringVar(&f.fallback, "fallback-model", "", "the `MODEL` that takes over for a turn when the first is overloaded or not there; or several, separated by commas, tried in order")
 	fs.IntVar(&f.maxTurns, "max-turns", 0, "ask the model at most `N` times (default no limit)")
@@ -70,7 +69,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.jsonSchema, "json-schema", "", "the JSON `SCHEMA` of an object that the answer has to match, in place or @FILE")
 	fs.StringVar(&f.effort, "effort", "", "how much work the model puts in, `LEVEL` one of low, medium, high, xhigh, max")
 	fs.StringVar(&f.sessionID, "session-id", "", "the session's `UUID` (default a new one)")
-	fs.StringVar(&f.settings, "settings", "", "more settings, above those of --setting-sources: the path of a `FILE`, or JSON given in place")
+	fs.StringVar(&f.more, "settings", "", "more settings, above those of --setting-sources: the path of a `FILE`, or JSON given in place")
 	fs.StringArrayVar(&f.addDirs, "add-dir", nil, "a `DIRECTORY` beside the current one that servers are told about as a root; may be repeated, or have several in a row")
 	fs.StringVar(&f.inputFormat, "input-format", "text", "`FORMAT` of standard input: "+strings.Join(inputFormats, ", "))
 	fs.StringVar(&f.format, "output-format", "text", "`FORMAT` of standard output: "+strings.Join(outputFormats, ", "))
@@ -133,8 +132,8 @@ func (f *runFlags) takeRules(args []string) []string {
 }
 
 // options are the agent's options that the flags and the environment come to.
-func (f *runFlags) options(p *process, v *view, srv *servers) (*agent.Options, error) {
-	schema, err := schemaArg(p, f.jsonSchema)
+func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *servers) (*agent.Options, error) {
+	schema, err := schemaArg(ctx, p, f.jsonSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -161,14 +160,14 @@ func (f *runFlags) options(p *process, v *view, srv *servers) (*agent.Options, e
 		DisallowedTools:        slices.Concat(f.disallowed, srv.rules[permission.AlwaysDeny]),
 		AskTools:               srv.rules[permission.AlwaysAsk],
 		PermissionMode:         permission.Mode(f.permissionMode),
-		PermissionPromptTool:   f.permissionTool,
+		PermissionPromptTool:   f.promptTool,
 		IncludePartialMessages: f.partial,
 		Env:                    env,
 		Dir:                    p.dir,
 		StrictMCPConfig:        true, // MCPServers has them all
 		SettingSources:         f.settingSources(),
 		TrustFile:              f.trust.trusts,
-		Settings:               f.settings,
+		Settings:               f.more,
 		AdditionalDirectories:  f.addDirs,
 		SessionID:              f.sessionID,
 		ConfigProblems:         configErrors(srv.problems),
@@ -199,12 +198,12 @@ func configErrors(problems []mcpconfig.Problem) []agent.MCPServerError {
 }
 
 // schemaArg reads the value of --json-schema: JSON in place, or @FILE.
-func schemaArg(p *process, arg string) (json.RawMessage, error) {
+func schemaArg(ctx context.Context, p *process, arg string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(arg, "@")
 	data := []byte(arg)
 	if isFile {
 		var err error
-		if data, err = readFile(p.path(name)); err != nil {
+		if data, err = readNamed(ctx, p.path(name)); err != nil {
 			return nil, usagef("--json-schema: reading %s: %v", name, pathCause(err))
 		}
 	}

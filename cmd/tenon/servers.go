@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,8 +46,11 @@ func allSources() []string { return []string{"user", "project", "local"} }
 
 // load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
 // flag that cannot be meant is an error.
-func (f *serverFlags) load(p *process) (*mcpconfig.Config, *mcpconfig.Settings, []mcpconfig.Problem, error) {
+func (f *serverFlags) load(ctx context.Context, p *process) (*mcpconfig.Config, *mcpconfig.Settings, []mcpconfig.Problem, error) {
 	if _, err := p.workDir(); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := f.readPipes(ctx, p); err != nil {
 		return nil, nil, nil, err
 	}
 	scopes := []mcpconfig.Scope{}
@@ -91,6 +96,35 @@ func (f *serverFlags) load(p *process) (*mcpconfig.Config, *mcpconfig.Settings, 
 	return cfg, settings, problems, nil
 }
 
+// readPipes reads the files of --mcp-config and --settings that are none on a disk, and puts their text in the place of
+// their names: a pipe, such as the shell's <(...), can be read once, and nobody may ever write to it.
+func (f *serverFlags) readPipes(ctx context.Context, p *process) error {
+	read := func(flag string, value *string) error {
+		info, err := os.Stat(p.path(*value))
+		if err != nil || info.Mode().IsRegular() || info.IsDir() {
+			return nil //nolint:nilerr // JSON, or what is wrong with the file is reported where it is read
+		}
+		text, err := readNamed(ctx, p.path(*value))
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil:
+			return usagef("%s: reading %s: %v", flag, *value, pathCause(err))
+		}
+		if text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))); !bytes.HasPrefix(text, []byte("{")) {
+			return usagef("%s: %s holds no JSON object", flag, *value)
+		}
+		*value = string(text)
+		return nil
+	}
+	for i := range f.configs {
+		if err := read("--mcp-config", &f.configs[i]); err != nil {
+			return err
+		}
+	}
+	return read("--settings", &f.more)
+}
+
 // names reports whether --mcp-config names the file of a problem, or has the JSON itself.
 func (f *serverFlags) names(p *process, file string) bool {
 	if strings.HasPrefix(file, "--mcp-config") { // perhaps with the number of it
@@ -114,11 +148,11 @@ type servers struct {
 
 // complete offers the names of servers for the first argument of a command. Nothing is connected for that.
 func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault // perhaps files
 		}
-		cfg, _, _, err := f.load(p)
+		cfg, _, _, err := f.load(c.Context(), p)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -140,7 +174,7 @@ func (f *serverFlags) servers(ctx context.Context, p *process, start projectStar
 // approval the files are read again, and asked about again if they have changed meanwhile.
 func (f *serverFlags) decided(ctx context.Context, p *process, start projectStart) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
 	for {
-		cfg, settings, problems, err := f.load(p)
+		cfg, settings, problems, err := f.load(ctx, p)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -16,18 +16,9 @@ const maxInput = 64 << 20
 // errTooMuch reports input above that.
 var errTooMuch = fmt.Errorf("it has more than the %d bytes that are read", maxInput)
 
-// readFile reads a file that the user names, which may be a pipe or a device.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxInput+1))
-	if err == nil && len(data) > maxInput {
-		return nil, errTooMuch
-	}
-	return data, err
+// readNamed reads a file that the user names, which may be a pipe or a device, until ctx ends.
+func readNamed(ctx context.Context, name string) ([]byte, error) {
+	return readInput(ctx, &lateFile{name: name}, 0)
 }
 
 // errNoInput reports that nothing came in time.
@@ -52,7 +43,10 @@ func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, er
 		if err == nil {
 			_, err = io.CopyN(&b, r, maxInput)
 			if err == nil {
-				err = fmt.Errorf("standard input: %w", errTooMuch)
+				err = errTooMuch
+				if _, named := r.(*lateFile); !named {
+					err = fmt.Errorf("standard input: %w", err)
+				}
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -79,7 +73,7 @@ func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, er
 	}
 }
 
-// readRegular is readFile for a file that nobody has named: what is no regular file, a pipe say, is not waited for.
+// readRegular reads a file that nobody has named: what is no regular file, a pipe say, is not waited for.
 func readRegular(name string) ([]byte, error) {
 	switch info, err := os.Stat(name); {
 	case err != nil:
@@ -89,5 +83,34 @@ func readRegular(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is no regular file")
 	}
-	return readFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		return nil, errTooMuch
+	}
+	return data, err
+}
+
+// A lateFile opens a file at its first read: for a pipe that alone can take for ever.
+type lateFile struct {
+	name string
+	file *os.File
+}
+
+func (l *lateFile) Read(b []byte) (int, error) {
+	if l.file == nil {
+		var err error
+		if l.file, err = os.Open(l.name); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.file.Read(b)
+	if err != nil {
+		_ = l.file.Close()
+	}
+	return n, err
 }
