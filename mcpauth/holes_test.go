@@ -476,3 +476,38 @@ func TestTextOfCredentials(t *testing.T) {
 }
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// A configured client without a secret names itself, whatever the server takes.
+func TestPublicClientsSendNoSecret(t *testing.T) {
+	n := newInternet()
+	n.meta["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic", "client_secret_post"}
+	header, token := "not asked", "https://"+authHost+"/token"
+	n.answers[token] = func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header.Get("Authorization")
+		writeJSON(w, map[string]any{"access_token": "a", "token_type": "bearer"})
+	}
+	o := n.options()
+	o.ClientID = "mine"
+	if err := n.auth(t, o).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if body := n.body[token]; header != "" || !strings.Contains(body, "client_id=mine") || strings.Contains(body, "secret") {
+		t.Errorf("Authorization %q, body %s", header, body)
+	}
+	c, err := o.Store.Load(t.Context(), mcpauth.Key(serverURL))
+	if err != nil || c.AuthMethod != "none" {
+		t.Errorf("stored %v, %v; want the method none", c, err)
+	}
+}
+
+// An address is shown up to its bound, exactly.
+func TestAddressesAreShownInPart(t *testing.T) {
+	const most = 1000
+	address := "https://a.example/" + strings.Repeat("x", most-len("https://a.example/"))
+	if got := mcpauth.MaskURL(address); got != address {
+		t.Errorf("the longest is shown as %s", got)
+	}
+	if got := mcpauth.MaskURL(address + "x"); got != address+"…" {
+		t.Errorf("a longer one is shown as %s", got)
+	}
+}

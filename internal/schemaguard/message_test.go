@@ -105,3 +105,39 @@ func TestFaultsNameTheirKeyword(t *testing.T) {
 		}
 	}
 }
+
+// The limits of what a message repeats, and names that differ in case alone.
+func TestMessagesAtTheirLimits(t *testing.T) {
+	name, wide := "somethingRatherLong", strings.Repeat("w", 58) // 60 bytes with its quotes
+	s := mustNew(t, `{"properties":{"`+name+`":{}},"additionalProperties":false}`)
+	want := "- /" + strings.ToUpper(name) + `: unknown property; did you mean "` + name + `"?`
+	if err := s.Validate([]byte(`{"`+strings.ToUpper(name)+`":1}`), Limits{}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for value, shown := range map[string]string{`"` + wide + `"`: `"` + wide + `"`, `"` + wide + `x"`: `"` + wide + `x...`} {
+		want := `- (root): expected ` + shown + `, got the number 1`
+		if err := mustNew(t, `{"enum":[`+value+`]}`).Validate([]byte(`1`), Limits{}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A schema that is not valid in its dialect is an error with each fault, in one line.
+func TestSchemasThatAreNotValid(t *testing.T) {
+	const want = `it is not valid in dialect 2020-12: /minLength: expected an integer, got the string "x"; /required: expected an array, got the number 1`
+	if _, err := New([]byte(`{"minLength":"x","required":1}`)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Numbers out of all proportion are refused where they are compared, and only there.
+func TestNumbersOutOfProportion(t *testing.T) {
+	for schema, bad := range map[string]bool{
+		`{"enum":[1,[{"a":1e9999999}]]}`: true, `{"const":{"a":[1e9999999]}}`: true, `{"minimum":1e9999999}`: true,
+		`{"examples":[1e9999999]}`: false, `{"enum":[1e1000]}`: false,
+	} {
+		if _, err := New([]byte(schema)); (err != nil) != bad || bad && !strings.Contains(err.Error(), "out of all proportion") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
