@@ -511,3 +511,25 @@ func TestAddressesAreShownInPart(t *testing.T) {
 		t.Errorf("a longer one is shown as %s", got)
 	}
 }
+
+// Metadata may be redirected so many times and not once more.
+func TestRedirectsAtTheirLimit(t *testing.T) {
+	const most = 5
+	for hops, refused := range map[int]bool{most: false, most + 1: true} {
+		n := newInternet()
+		from := "https://" + authHost + "/.well-known/oauth-authorization-server"
+		for i := range hops {
+			next := fmt.Sprint("/hop", i)
+			n.answers[from] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", next)
+				w.WriteHeader(http.StatusFound)
+			}
+			from = "https://" + authHost + next
+		}
+		n.answers[from] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, n.meta) }
+		err := n.auth(t, n.options()).Login(t.Context())
+		if !refused && err != nil || refused && (err == nil || !strings.Contains(err.Error(), "redirects more than 5 times")) {
+			t.Errorf("%d redirects: %v", hops, err)
+		}
+	}
+}

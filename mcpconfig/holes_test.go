@@ -114,3 +114,15 @@ func TestLongestOutputOfAHelper(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A cwd stays as it is written where it is absolute, or begins with ~, or where
+// there is nothing that it could be relative to.
+func TestDirectoriesOfServers(t *testing.T) {
+	for _, tt := range []struct{ base, cwd, want string }{
+		{"", "./sub", "./sub"}, {"/srv", "./sub", "/srv/sub"}, {"/srv", "/opt//x", "/opt//x"}, {"/srv", "~/x", "~/x"}, {"/srv", "", ""}, {"x", "sub", "x/sub"},
+	} {
+		if got := (ParseOptions{Dir: tt.base}).resolve(tt.cwd); got != tt.want {
+			t.Errorf("cwd %q in %q is %q, want %q", tt.cwd, tt.base, got, tt.want)
+		}
+	}
+}

@@ -92,6 +92,7 @@ func TestFaultyEntries(t *testing.T) {
 		{"transport sse", `{"transport": "sse", "url": "http://h/"}`, `mcpServers.s.transport: is no key of an entry, and the transport depends on it; write "type": "sse"`},
 		{"type misspelt", `{"type": "streamableHttp", "url": "http://h/"}`, `mcpServers.s.type: the type "streamableHttp" is not known, want "stdio", "http" or "sse"; write "http"`},
 		{"type in capitals", `{"type": "SSE", "url": "http://h/"}`, `mcpServers.s.type: the type "SSE" is not known, want "stdio", "http" or "sse"; write "sse"`},
+		{"type in other words", `{"type": "STD-IO", "command": "x"}`, `mcpServers.s.type: the type "STD-IO" is not known, want "stdio", "http" or "sse"; write "stdio"`},
 		{"type unknown", `{"type": "carrier-pigeon", "url": "http://h/"}`, `mcpServers.s.type: the type "carrier-pigeon" is not known, want "stdio", "http" or "sse"`},
 		{"a port too high", `{"type": "http", "url": "http://h:99999/"}`, `mcpServers.s.url: names a port that there is not, want a port from 1 to 65535 in it`},
 		{"type ws", `{"type": "ws", "url": "ws://h/"}`, `mcpServers.s.type: WebSocket servers are not supported, want "stdio", "http" or "sse"`},
