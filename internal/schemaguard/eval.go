@@ -211,7 +211,7 @@ func (r *run) dynamic(s *rule) *rule {
 func (r *run) combine(s *rule, v uint32, m *marks) bool {
 	ok := true
 	if s.not != nil && r.quiet(s.not, v, nil) && r.stop == nil {
-		r.fault(v, "not", "the value is of a form that is excluded here, got "+r.d.show(v))
+		r.faultf(v, "not", "the value is of a form that is excluded here, got %s", v)
 		ok = false
 	}
 	for _, sub := range s.allOf {

@@ -2,6 +2,7 @@ package schemaguard
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -133,5 +134,78 @@ func TestValidationCostsInProportion(t *testing.T) {
 				return steps(t, s, tt.value(n))
 			})
 		})
+	}
+}
+
+// What is said of faults is said of those that are listed only: a million names that
+// the schema does not know, each like many that it does, cost no more than ten.
+//
+// fault H12
+func TestFaultsBeyondTheLimitCostLittle(t *testing.T) {
+	known := joined(500, func(i int) string { return fmt.Sprintf(`"property_%05d":{"type":"string"}`, i) })
+	for name, tt := range map[string]struct {
+		schema string
+		member string // of the value, with a number
+	}{
+		"unknown names": {`{"properties":{` + known + `},"additionalProperties":false}`, `"qroperty_%05d":0`},
+		"missing names": {`{"additionalProperties":{"required":["a","b"],"properties":{"a":{"description":"` + strings.Repeat("d", 100) + `"}}}}`, `"m%05d":{}`},
+		"excluded":      {`{"additionalProperties":{"not":{"type":"object"}}}`, `"m%05d":{"a":{"b":1}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustNew(t, tt.schema)
+			p, err := s.program()
+			if err != nil {
+				t.Fatal(err)
+			}
+			growth.AtMost(t, 256<<10, []int{10, 100, 10_000}, func(n int) int {
+				var d document
+				if err := d.parse([]byte(`{` + joined(n, func(i int) string { return fmt.Sprintf(tt.member, i) }) + `}`)); err != nil {
+					t.Fatal(err)
+				}
+				r := run{p: p, d: &d, max: DefaultDepth, steps: budget(&d), report: &report{limit: DefaultFaults}}
+				work := growth.Bytes(func() { r.check(p.root, 0, nil) })
+				if len(r.report.faults) != DefaultFaults || n > 10 && !r.report.more {
+					t.Errorf("%d faults, more %v", len(r.report.faults), r.report.more)
+				}
+				return work
+			})
+		})
+	}
+}
+
+// The distance of names is what the whole table of edits says, up to 3.
+func TestDistance(t *testing.T) {
+	slow := func(a, b string) int {
+		row := make([]int, len(b)+1)
+		for j := range row {
+			row[j] = j
+		}
+		for i := range len(a) {
+			diagonal := row[0]
+			row[0] = i + 1
+			for j := range len(b) {
+				cost := diagonal
+				if a[i] != b[j] {
+					cost++
+				}
+				diagonal = row[j+1]
+				row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			}
+		}
+		return min(row[len(b)], 3)
+	}
+	random := rand.New(rand.NewPCG(1, 0))
+	name := func() string {
+		text := make([]byte, 3+random.IntN(8))
+		for i := range text {
+			text[i] = "ab"[random.IntN(2)]
+		}
+		return string(text)
+	}
+	for range 20_000 {
+		a, b := name(), name()
+		if got, want := distance(a, b), slow(a, b); got != want {
+			t.Fatalf("distance(%s, %s) = %d, want %d", a, b, got, want)
+		}
 	}
 }

@@ -48,16 +48,29 @@ func (r *run) pointer() string {
 	return b.String()
 }
 
+// reports reports whether a fault would be listed. What is said of a fault costs
+// more than to find it, and a value may have a million.
+func (r *run) reports() bool {
+	if r.report == nil {
+		return false
+	}
+	if len(r.report.faults) >= r.report.limit {
+		r.report.more = true
+		return false
+	}
+	return true
+}
+
 // fault reports a fault of the value at hand.
 func (r *run) fault(_ uint32, keyword, message string) {
-	if r.report != nil {
+	if r.reports() {
 		r.report.add(Fault{Pointer: r.pointer(), Keyword: keyword, Message: message})
 	}
 }
 
 // faultf is fault with a format; an argument that is a value is described.
 func (r *run) faultf(v uint32, keyword, format string, args ...any) {
-	if r.report == nil {
+	if !r.reports() {
 		return
 	}
 	for i, arg := range args {
@@ -70,7 +83,7 @@ func (r *run) faultf(v uint32, keyword, format string, args ...any) {
 
 // missing reports a member that must be there.
 func (r *run) missing(_ uint32, keyword, name string, s *rule) {
-	if r.report == nil {
+	if !r.reports() {
 		return
 	}
 	message := "required, but missing"
@@ -82,7 +95,7 @@ func (r *run) missing(_ uint32, keyword, name string, s *rule) {
 
 // unexpected reports a member or an item that must not be there.
 func (r *run) unexpected(c uint32, ordinal int, keyword string, o *objectRule) {
-	if r.report == nil {
+	if !r.reports() {
 		return
 	}
 	r.path = append(r.path, pathStep{c, ordinal})
@@ -132,27 +145,40 @@ func quoted(names []string) string {
 
 // distance is the number of edits between two short names, 3 if more than 2.
 func distance(a, b string) int {
-	const far = 3
-	if len(a) > 64 || len(b) > 64 || len(a)-len(b) >= far || len(b)-len(a) >= far || len(a) < far || len(b) < far {
+	const far, most = 3, 64
+	if len(a) > most || len(b) > most || len(a)-len(b) >= far || len(b)-len(a) >= far || len(a) < far || len(b) < far {
 		return far
 	}
-	row := make([]int, len(b)+1)
+	var table [most + 1]int
+	row := table[:len(b)+1]
 	for j := range row {
-		row[j] = j
+		row[j] = min(j, far)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for i := range len(a) { // only what can be below far is computed
+		from, to := max(i-far, 0), min(i+far+1, len(b))
+		diagonal, least := row[from], far
+		row[from] = far
+		if from == 0 {
+			row[0] = min(i+1, far)
+			least = row[0]
+		}
+		for j := from; j < to; j++ {
 			cost := diagonal
 			if a[i] != b[j] {
 				cost++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1, far)
+			least = min(least, row[j+1])
+		}
+		if to < len(b) {
+			row[to+1] = far
+		}
+		if least >= far {
+			return far
 		}
 	}
-	return min(row[len(b)], far)
+	return row[len(b)]
 }
 
 // expects describes what a rule asks for, in a few words; "" if that is not easily said.
@@ -207,6 +233,9 @@ func ordinals(format string, i, j int) string { return fmt.Sprintf(format, i, j)
 // noAlternative reports that none of several rules is satisfied: by the types
 // alone if these are wrong, else by the faults of the alternative that is closest.
 func (r *run) noAlternative(keyword string, subs []*rule, v uint32) {
+	if !r.reports() {
+		return
+	}
 	var types typeSet
 	best, bestScore := -1, 0
 	var closest report
