@@ -115,7 +115,7 @@ func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
 		return raw, nil
 	}
 	var own map[string]json.RawMessage
-	if json.Unmarshal(raw, &own) == nil && isObject(own[cacheField]) {
+	if json.Unmarshal(raw, &own) == nil && string(own[cacheField]) != "null" {
 		mark = own[cacheField]
 	}
 	return encodeBlock(agent.DecodeBlock(fields)), mark

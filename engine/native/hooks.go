@@ -1,7 +1,6 @@
 package native
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -290,20 +289,18 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 	return a
 }
 
-// cleanContent is content from outside without what the API refuses.
+// cleanContent is what hooks have put in the place of a result, with what the API takes of it: a block that
+// it refuses would cost the result, and the turn.
 func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
+	l := &loader{}
 	var out agent.Content
-	for _, b := range content {
-		if t, ok := known(b).(*agent.TextBlock); known(b) == nil || ok && isBlank(t.Text) {
-			continue
-		}
-		fitted, _ := fitBlock(b)
-		for _, b := range fitted {
-			encoded := encodeBlock(b)
-			if raw, _ := unmarked(encoded); !bytes.Equal(raw, encoded) {
-				b = agent.DecodeBlock(raw)
-			}
-			out = append(out, b)
+	for _, b := range withoutReferences(content) {
+		out = append(out, l.readable(0, b, true)...)
+	}
+	for _, r := range l.repairs {
+		if r.Kind != agent.RepairEmpty {
+			t.s.warn("hook_output", "The output that a PostToolUse hook gave %s was changed, so that the model can be sent it: %s.", c.use.Name, r.Detail)
+			break // one faulty hook is enough to know of
 		}
 	}
 	if len(out) == 0 {

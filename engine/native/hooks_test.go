@@ -276,3 +276,42 @@ func TestMatchersOfSessionEvents(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A hook's output that the API would refuse costs neither the turn nor the rest of it, and is reported.
+func TestFaultyHookOutput(t *testing.T) {
+	for name, bad := range map[string]agent.Block{
+		"no image":      imageOf("image/png", []byte("no image")),
+		"no source":     &agent.UnknownBlock{Type: "document", Raw: json.RawMessage(`{"type":"document"}`)},
+		"no JSON":       &agent.UnknownBlock{Type: "x", Raw: json.RawMessage(`{bad`)},
+		"unknown":       &agent.UnknownBlock{Type: "x", Raw: json.RawMessage(`{"type":"x"}`)},
+		"a call":        &agent.ToolUseBlock{ID: "a", Name: "b"},
+		"a thought":     &agent.ThinkingBlock{Thinking: "x"},
+		"a result":      result("a", "b"),
+		"nothing":       nil,
+		"other fields":  &agent.TextBlock{Text: "x", Extra: agent.Fields{"a": json.RawMessage(`1`)}},
+		"wide":          imageOf("image/png", picture(maxImageSide+1, 1)),
+		"a wrong image": &agent.UnknownBlock{Type: "image", Raw: json.RawMessage(`{"type":"image","source":7}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+			o.Hooks = &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+				return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{bad, &agent.TextBlock{Text: "fine"}}}, nil
+			}}}}
+			r, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
+			if r.IsError || !strings.HasSuffix(results(msgs)[0].Text(), "fine") {
+				t.Errorf("result %+v, of the call %+v", r, results(msgs)[0])
+			}
+			if got := tags(msgs); len(got) != 1 || got[0] != "hook_output" {
+				t.Errorf("told %q", got)
+			}
+		})
+	}
+	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
+	o.ToolSearch = agent.ToolSearchOn
+	o.Hooks = &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
+		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: encode(toolReference{"tool_reference", "mcp__s__none"})}}}, nil
+	}}}}
+	if r, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o); r.IsError || results(msgs)[0].Text() != "[tool mcp__s__none]" {
+		t.Errorf("a reference: %+v, of the call %+v", r, results(msgs)[0])
+	}
+}
