@@ -69,6 +69,9 @@ func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
 		if dir, err = os.UserConfigDir(); err != nil {
 			return nil, fmt.Errorf("mcpauth: finding a place for tokens: %w", err)
 		}
+		if !filepath.IsAbs(dir) {
+			return nil, errors.New("mcpauth: finding a place for tokens: the home directory is no absolute path")
+		}
 	}
 	return NewDirStore(filepath.Join(dir, "tenon", "credentials"))
 }

@@ -114,3 +114,42 @@ func TestCheckoutBeginsNoName(t *testing.T) {
 		t.Errorf("with trust there are %q", got)
 	}
 }
+
+// What a project's file says of variables does not make files of the checkout the user's own, which nobody approves.
+// fault A5
+func TestTrustedFilesAreNotPassedOn(t *testing.T) {
+	root := tree(t, map[string]string{
+		"work/.claude/settings.json":       `{"env": {"CLAUDE_CONFIG_DIR": "ROOT/work/own", "HOME": "ROOT/work/own", "KEPT": "1"}}`,
+		"work/.claude/settings.local.json": `{"env": {"USERPROFILE": "ROOT/work/own", "XDG_CONFIG_HOME": "ROOT/work/own", "AppData": "ROOT/work/own"}}`,
+		"home/.claude/settings.json":       `{"env": {"CLAUDE_CONFIG_DIR": "ROOT/home/other"}}`,
+	})
+	for _, tt := range []struct {
+		trust   func(string, []byte) bool
+		want    string
+		reports int
+	}{{trusted, "CLAUDE_CONFIG_DIR KEPT", 5}, {nil, "CLAUDE_CONFIG_DIR", 2}} {
+		s, problems := LoadSettings(&SettingsOptions{Dir: filepath.Join(root, "work"), LookupEnv: env("HOME", root+"/home", "USERPROFILE", root+"/home"), TrustFile: tt.trust})
+		if got := strings.Join(slices.Sorted(maps.Keys(s.Env)), " "); got != tt.want || len(problems) != tt.reports || s.Env["CLAUDE_CONFIG_DIR"] != filepath.ToSlash(root)+"/home/other" {
+			t.Errorf("variables %v, want %s; problems %v", s.Env, tt.want, problems)
+		}
+	}
+}
+
+// The user's own files are not looked for below the working directory, whatever the variables say: there they are a
+// checkout's.
+// fault A5
+func TestOwnFilesAreNotRelative(t *testing.T) {
+	root := tree(t, map[string]string{
+		"own/.claude.json":          servers("own", "s"),
+		"own/.claude/settings.json": `{"permissions": {"allow": ["mcp__s"]}}`,
+		"own/settings.json":         `{"permissions": {"allow": ["mcp__s"]}}`,
+	})
+	t.Chdir(root)
+	for _, name := range []string{homeVariable(), configVariable} {
+		cfg, problems := Load(&LoadOptions{LookupEnv: env(name, "own")})
+		s, more := LoadSettings(&SettingsOptions{LookupEnv: env(name, "own")})
+		if len(cfg.Servers) > 0 || len(s.Allow) > 0 || len(problems) != 1 || len(more) != 1 || !strings.Contains(more[0].String(), name+" is no absolute path") {
+			t.Errorf("%s: servers %v, rules %q, problems %v and %v", name, cfg.Names(), s.Allow, problems, more)
+		}
+	}
+}

@@ -214,6 +214,7 @@ func (l *loader) openUserFile() (*document, bool) {
 	}
 	path := l.userFile()
 	if path == "" {
+		l.problems = append(l.problems, ownFilesLost(l.opts.LookupEnv)...)
 		return nil, false
 	}
 	data, err := readFile(path, maxBytes, false)
@@ -323,14 +324,14 @@ func (l *loader) userFile() string {
 }
 
 // UserFile is the path of the user's configuration: .claude.json in $CLAUDE_CONFIG_DIR, or else in the home directory.
-// It is empty when neither is known. A nil lookup means os.LookupEnv.
+// It is empty when neither is known by an absolute path. A nil lookup means os.LookupEnv.
 func UserFile(lookup func(string) (string, bool)) string {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
 	dir := homeDir(lookup)
-	if v, _ := lookup("CLAUDE_CONFIG_DIR"); v != "" {
-		dir = v
+	if v, _ := lookup(configVariable); v != "" {
+		dir = absolute(v)
 	}
 	if dir == "" {
 		return ""

@@ -100,6 +100,8 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 	}
 	if user := settingsDir(l.opts.LookupEnv); user != "" {
 		l.file(ScopeUser, filepath.Join(user, "settings.json"))
+	} else if l.on(ScopeUser) {
+		l.problems = append(l.problems, ownFilesLost(l.opts.LookupEnv)...)
 	}
 	l.checkout = openCheckout(dir)
 	l.checkout.user = userSettings(l.opts.LookupEnv)
@@ -125,12 +127,18 @@ type settingsLoader struct {
 	noHooks  bool
 	problems []Problem
 
-	doc       *document // the file at hand
-	untrusted bool
+	doc        *document // the file at hand
+	untrusted  bool
+	ofCheckout bool
+}
+
+// on reports whether a source is to be read.
+func (l *settingsLoader) on(s Scope) bool {
+	return l.opts.SettingSources == nil || slices.Contains(l.opts.SettingSources, s)
 }
 
 func (l *settingsLoader) file(scope Scope, path string) {
-	if l.opts.SettingSources != nil && !slices.Contains(l.opts.SettingSources, scope) {
+	if !l.on(scope) {
 		return
 	}
 	var data []byte
@@ -195,7 +203,8 @@ func (l *settingsLoader) read(scope Scope, name string, data []byte) {
 	}
 	l.doc = doc
 	before := len(l.problems)
-	if (scope == ScopeProject || scope == ScopeLocal) && !l.untrusted {
+	l.ofCheckout = scope == ScopeProject || scope == ScopeLocal
+	if l.ofCheckout && !l.untrusted {
 		l.s.Trusted = append(l.s.Trusted, doc.top().raw())
 	}
 	for _, dup := range doubled {
@@ -323,6 +332,9 @@ func (l *settingsLoader) texts(n node) []string {
 	return out
 }
 
+// homeVariables say where the user's own files are, which are trusted as such.
+var homeVariables = []string{"HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "APPDATA"}
+
 func (l *settingsLoader) env(n node) {
 	members, _, ok := n.object()
 	if !ok {
@@ -330,6 +342,10 @@ func (l *settingsLoader) env(n node) {
 		return
 	}
 	for _, m := range members {
+		if l.ofCheckout && slices.Contains(homeVariables, strings.ToUpper(m.name)) {
+			l.note(m.value, "is left out: a project's file does not say where the user's own files are, with trust either")
+			continue
+		}
 		value, ok := m.value.text()
 		switch kind := m.value.v.Value.Kind(); {
 		case !ok && (kind == '0' || kind == 't' || kind == 'f'):

@@ -80,6 +80,7 @@ func TestFaultySettings(t *testing.T) {
 		{"mode", `{"permissions": {"defaultMode": "yolo", "allow": ["a"]}}`, "defaultMode: is no permission mode", 1},
 		{"variable", `{"env": {"X": [1]}}`, "env.X: is a list", 0},
 		{"variables", `{"env": "X=1"}`, "env: is a string", 0},
+		{"the user's own files", `{"env": {"Home": "x"}}`, "env.Home: is left out", 0},
 		{"model", `{"model": 4}`, "model: is a number", 0},
 		{"switch", `{"disableAllHooks": "yes"}`, "disableAllHooks: is a string", 0},
 		{"key helper", `{"apiKeyHelper": "x"}`, "apiKeyHelper: does nothing here", 0},

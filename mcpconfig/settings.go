@@ -37,7 +37,7 @@ func (l *loader) readSwitches(user *document, hasUser bool) switches {
 			l.switchFile(s, path, true)
 		}
 	}
-	if dir := settingsDir(l.opts.LookupEnv); l.on(ScopeUser) && filepath.IsAbs(dir) {
+	if dir := settingsDir(l.opts.LookupEnv); l.on(ScopeUser) && dir != "" {
 		l.switchFile(s, filepath.Join(dir, "settings.json"), false)
 	}
 	return s
@@ -99,8 +99,8 @@ func (l *loader) switchOff(s switches, doc *document, n node, untrusted bool) {
 
 // settingsDir is where Claude Code keeps the user's settings, or empty.
 func settingsDir(lookup func(string) (string, bool)) string {
-	if dir, _ := lookup("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
+	if dir, _ := lookup(configVariable); dir != "" {
+		return absolute(dir)
 	}
 	if home := homeDir(lookup); home != "" {
 		return filepath.Join(home, ".claude")
@@ -108,14 +108,40 @@ func settingsDir(lookup func(string) (string, bool)) string {
 	return ""
 }
 
+// configVariable names the folder of the user's configuration in place of the home directory.
+const configVariable = "CLAUDE_CONFIG_DIR"
+
+func homeVariable() string {
+	if runtime.GOOS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
 // homeDir is the home directory, or empty.
 func homeDir(lookup func(string) (string, bool)) string {
-	name := "HOME"
-	if runtime.GOOS == "windows" {
-		name = "USERPROFILE"
+	dir, _ := lookup(homeVariable())
+	return absolute(dir)
+}
+
+// absolute is a path if it is absolute, else empty: a relative one would make files of a checkout the user's own.
+func absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
-	dir, _ := lookup(name)
-	return dir
+	return ""
+}
+
+// ownFilesLost reports why the user's own files cannot be found, if a variable is at fault.
+func ownFilesLost(lookup func(string) (string, bool)) (problems []Problem) {
+	name := configVariable
+	if dir, _ := lookup(name); dir == "" {
+		name = homeVariable()
+	}
+	if dir, _ := lookup(name); dir != "" && absolute(dir) == "" {
+		problems = []Problem{{Level: LevelNote, Message: name + " is no absolute path: the user's configuration is not read"}}
+	}
+	return problems
 }
 
 // cutHome cuts "~/" off a path.

@@ -60,7 +60,7 @@ func (p *process) configDir() string {
 		return p.getenv("AppData")
 	case filepath.IsAbs(p.getenv("XDG_CONFIG_HOME")):
 		return p.getenv("XDG_CONFIG_HOME")
-	case home == "":
+	case !filepath.IsAbs(home): // a relative one may lead into the checkout
 		return ""
 	case runtime.GOOS == "darwin":
 		return filepath.Join(home, "Library", "Application Support")
@@ -113,7 +113,7 @@ func (a *approvals) update(change func(files map[string]approval)) error {
 	case a.err != nil:
 		return a.err
 	case a.file == "":
-		return errors.New("there is no folder to keep approvals in: set HOME or XDG_CONFIG_HOME")
+		return errors.New("there is no folder to keep approvals in: set HOME or XDG_CONFIG_HOME to an absolute path")
 	}
 	if err := os.MkdirAll(filepath.Dir(a.file), 0o700); err != nil {
 		return err

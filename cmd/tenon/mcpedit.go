@@ -34,7 +34,7 @@ func (t target) where() string {
 }
 
 // errNoHome reports that there are no local and user scopes.
-var errNoHome = errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR")
+var errNoHome = errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR to an absolute path")
 
 // target is the place of a scope for entries that are new.
 func (p *process) target(scope mcpconfig.Scope) (target, error) {

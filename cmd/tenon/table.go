@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 // A table is rows of cells, printed in columns. The first row is the heading.
@@ -33,6 +35,8 @@ const (
 	leastRoom = 24
 	// belowIndent is the indentation of cells that stand below the others.
 	belowIndent = 4
+	// longestCell is the most that a cell before the last takes on a terminal: as much as the name of a tool.
+	longestCell = mcphost.DefaultNameLimit
 )
 
 func (t *table) add(cells ...string) {
@@ -49,6 +53,10 @@ func (t *table) write(w io.Writer) error {
 		for i, c := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
+			}
+			if t.width > 0 && i < len(row)-1 {
+				c = runewidth.Truncate(c, longestCell, "…")
+				row[i] = c
 			}
 			widths[i] = max(widths[i], runewidth.StringWidth(c))
 		}
@@ -83,10 +91,12 @@ func (t *table) writeRow(b *bufio.Writer, r int, widths []int) {
 			at = belowIndent
 		}
 		padded := c
-		if i < last && !(below && i == len(widths)-2) {
+		next := at + widths[i] + columnGap
+		breaks := below && (i == len(widths)-2 || i < last && next+widths[i+1] > t.width) // there is a line end behind it
+		if i < last && !breaks {
 			padded = runewidth.FillRight(c, widths[i]+columnGap)
-			at += widths[i] + columnGap
 		}
+		at = next
 		b.WriteString(t.dress(r, i, c, padded))
 	}
 	b.WriteByte('\n')

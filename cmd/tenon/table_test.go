@@ -46,6 +46,19 @@ db
     https://example.com/a/long/address
     for more
 `},
+		{"several columns below the first", 30, [][]string{{"NAME", "STATUS", "TIME", "REASON"}, {"a-long-name-of-a-server", "connected", "0.01s", "x"}}, `
+NAME
+    STATUS     TIME
+    REASON
+a-long-name-of-a-server
+    connected  0.01s
+    x
+`},
+		{"a name without an end", 80, [][]string{{"NAME", "STATUS"}, {"db", "up"}, {strings.Repeat("n", 300), "up"}}, `
+NAME` + strings.Repeat(" ", 62) + `STATUS
+db` + strings.Repeat(" ", 64) + `up
+` + strings.Repeat("n", 63) + `…  up
+`},
 		{"wide characters", 40, [][]string{{"NAME", "TOOLS", "REASON"}, {"端末", "1", ""}, {"ab", "12", "x"}}, `
 NAME  TOOLS  REASON
 端末  1
