@@ -43,6 +43,21 @@ func TestCheckTellsGrowthApart(t *testing.T) {
 	}
 }
 
+// What something else allocates now and then is not the function's.
+func TestCheckCountsAgain(t *testing.T) {
+	runs := 0
+	r := &recorder{TB: t}
+	Check(r, 1000, func(n int) int {
+		if runs++; runs < 6 {
+			return n * n
+		}
+		return n
+	})
+	if len(r.failures) > 0 {
+		t.Errorf("failed: %q", r.failures)
+	}
+}
+
 func TestAtMost(t *testing.T) {
 	r := &recorder{TB: t}
 	AtMost(r, 20, []int{10, 20, 21}, func(n int) int { return n })
