@@ -100,6 +100,9 @@ func (c *httpCarrier) follow(ctx context.Context, answered func(), open streamOp
 		answered()
 		switch {
 		case ctx.Err() != nil:
+			if err == nil {
+				_ = resp.Body.Close()
+			}
 			return
 		case err == nil:
 			c.hears(pos, "")

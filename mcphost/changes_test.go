@@ -56,11 +56,12 @@ func (s *streamServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	pr, pw := io.Pipe()
 	begin := s.send
 	s.send = ""
+	lasts := s.lasts
 	stop := context.AfterFunc(r.Context(), func() { pw.CloseWithError(r.Context().Err()) })
 	go func() { // ends with the stream
 		defer stop()
 		_, _ = io.WriteString(pw, ": open\n\n"+begin)
-		if sleep(r.Context(), s.lasts) {
+		if sleep(r.Context(), lasts) {
 			pw.Close()
 		}
 	}()

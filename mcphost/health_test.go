@@ -323,12 +323,7 @@ func (panickingBody) Close() error             { return nil }
 // fault G2
 func TestFunctionsThatNeverReturn(t *testing.T) {
 	release := make(chan struct{})
-	var stuck sync.WaitGroup
-	hang := func() {
-		stuck.Add(1)
-		defer stuck.Done()
-		<-release
-	}
+	hang := func() { <-release }
 	raw := &rawHTTP{}
 	url := serve(t, raw).URL
 	var hangs atomic.Bool
@@ -368,8 +363,7 @@ func TestFunctionsThatNeverReturn(t *testing.T) {
 	case <-soon(t).Done():
 		t.Error("Close does not return")
 	}
-	close(release)
-	stuck.Wait()
+	close(release) // what hangs ends before the process does: the package looks for leaks
 }
 
 func init() {

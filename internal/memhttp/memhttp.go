@@ -54,7 +54,8 @@ func (m *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}()
 		m.Handler.ServeHTTP(w, in)
 	})
-	stop := func() error { cancel(); return pr.Close() }
+	ended := context.AfterFunc(ctx, func() { _ = pr.CloseWithError(context.Canceled) }) // as a connection ends with its request
+	stop := func() error { ended(); cancel(); return pr.Close() }
 	select {
 	case <-w.begun:
 	case <-r.Context().Done():
