@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 GO ?= go
 # How long the tests of one package may take before they count as hanging.
-TIMEOUT ?= 30m
+TIMEOUT ?= 60m
 # How long each fuzz target runs, and which benchmarks of which packages.
 FUZZTIME ?= 60s
 BENCH ?= .
