@@ -380,6 +380,7 @@ func wildRound(t *testing.T, seed uint64) (kind string, err error) {
 	if err := c.Close(); err != nil {
 		return kind, fmt.Errorf("close: %w", err)
 	}
+	control.s.proc.AwaitExit(ctx, hang) // a busy machine may take longer than Close waits for it to end what was killed
 	if !gone(pid) {
 		return kind, fmt.Errorf("process %d is left", pid)
 	}
