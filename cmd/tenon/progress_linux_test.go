@@ -132,15 +132,6 @@ func (s *screen) runOn(environ []string, pattern string, args ...string) (code i
 	return code, out.String()
 }
 
-// serverConfig is the JSON of --mcp-config for this test binary as a server in some moods.
-func serverConfig(moods ...string) string {
-	var entries []string
-	for _, mood := range moods {
-		entries = append(entries, fmt.Sprintf(`%q: {"command": "srv", "args": [%q]}`, mood, mood))
-	}
-	return `{"mcpServers": {` + strings.Join(entries, ", ") + `}}`
-}
-
 var xterm = []string{"TERM=xterm-256color"}
 
 func TestProgressWhileConnecting(t *testing.T) {

@@ -166,3 +166,12 @@ func calcServer(ev *events) *mcp.Server {
 		})
 	return s
 }
+
+// serverConfig is the JSON of --mcp-config for this test binary as a server in some moods.
+func serverConfig(moods ...string) string {
+	var entries []string
+	for _, mood := range moods {
+		entries = append(entries, fmt.Sprintf(`%q: {"command": "srv", "args": [%q]}`, mood, mood))
+	}
+	return `{"mcpServers": {` + strings.Join(entries, ", ") + `}}`
+}
