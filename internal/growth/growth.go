@@ -75,12 +75,17 @@ func inProportion(n int, work [3]int) bool {
 	return true
 }
 
-// AtMost fails t if work at one of the sizes is more than the bound.
+// AtMost fails t if work at one of the sizes is more than the bound. It counts
+// again as [Check] does.
 func AtMost(t testing.TB, bound int, sizes []int, work func(n int) int) {
 	t.Helper()
 	for _, n := range sizes {
-		if got := work(n); got > bound {
-			t.Errorf("work at %d: %d, want at most %d", n, got, bound)
+		least := work(n)
+		for try := 1; try < tries && least > bound; try++ {
+			least = min(least, work(n))
+		}
+		if least > bound {
+			t.Errorf("work at %d: %d, want at most %d", n, least, bound)
 		}
 	}
 }
