@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -59,25 +60,17 @@ func (s *session) registerGuards(all map[string][]hookMatcher) {
 type guarding struct {
 	input    json.RawMessage // as the last hook left it
 	changed  bool
-	decision permission.Behavior
-	reasons  map[permission.Behavior][]string
+	verdict  kit.Verdict
 	contexts []string
 	messages []string
 	stopped  bool
 	stop     string
 }
 
-func (g *guarding) decide(d permission.Behavior, reason string) {
-	g.decision = stricter(g.decision, d)
-	if reason != "" {
-		g.reasons[d] = append(g.reasons[d], reason)
-	}
-}
-
 // guard runs the program's hooks on PreToolUse that match a call, one after the other.
 func (s *session) guard(ctx context.Context, in agent.PreToolUse) *guarding {
 	const event = "PreToolUse"
-	g := &guarding{input: in.ToolInput, reasons: map[permission.Behavior][]string{}}
+	g := &guarding{input: in.ToolInput}
 	for _, h := range s.opts.Hooks.PreToolUse {
 		if !agent.MatchTool(h.Matcher, in.ToolName) {
 			continue
@@ -96,7 +89,7 @@ func (s *session) guard(ctx context.Context, in agent.PreToolUse) *guarding {
 			s.takeOutput(g, in.ToolUseID, out)
 		case err == nil || ctx.Err() != nil: // nothing to say, or nobody to say it to
 		case h.FailClosed || errors.Is(err, errHookTimeout):
-			g.decide(permission.Deny, fmt.Sprintf("%s hook error: %v", event, err))
+			g.verdict.Add(permission.Deny, fmt.Sprintf("%s hook error: %v", event, err))
 		default:
 			s.hookFailed(ctx, event, err)
 		}
@@ -112,17 +105,13 @@ func (s *session) takeOutput(g *guarding, id string, o *agent.PreToolUseOutput) 
 	if o.AdditionalContext != "" {
 		g.contexts = append(g.contexts, o.AdditionalContext)
 	}
-	g.decide(o.Decision, o.Reason)
 	if o.Stop && !g.stopped {
 		g.stopped, g.stop = true, o.StopReason
 	}
-	switch {
-	case o.UpdatedInput == nil:
-	case members(o.UpdatedInput) != nil:
-		s.keepReplaced(id, g.input, o.UpdatedInput)
-		g.input, g.changed = o.UpdatedInput, true
-	default:
-		g.decide(permission.Deny, "A PreToolUse hook changed the input to something that is not a JSON object.")
+	after, changed := g.verdict.Take(o, g.input)
+	if changed {
+		s.keepReplaced(id, g.input, after)
+		g.input, g.changed = after, true
 	}
 }
 
@@ -131,34 +120,15 @@ func (g *guarding) reply(s *session) *hookReply {
 	r := s.common("PreToolUse", agent.HookOutput{
 		SystemMessage: strings.Join(g.messages, "\n"), AdditionalContext: strings.Join(g.contexts, "\n"), Stop: g.stopped, StopReason: g.stop,
 	})
-	reason := strings.Join(g.reasons[g.decision], "; ")
+	decision, reason := g.verdict.Decision, g.verdict.Reason()
 	if g.stopped { // the CLI would still make the call
-		g.decision, reason = permission.Deny, cmp.Or(reason, g.stop, "The turn was stopped before this tool call was made.")
+		decision, reason = permission.Deny, cmp.Or(reason, g.stop, "The turn was stopped before this tool call was made.")
 	}
-	r.Specific.PermissionDecision, r.Specific.PermissionReason = g.decision, reason
+	r.Specific.PermissionDecision, r.Specific.PermissionReason = decision, reason
 	if g.changed {
 		r.Specific.UpdatedInput = g.input
 	}
 	return r
-}
-
-// stricter is the stricter of two decisions: deny, ask, allow, none.
-func stricter(a, b permission.Behavior) permission.Behavior {
-	rank := func(d permission.Behavior) int {
-		switch d {
-		case "":
-			return 0
-		case permission.Allow:
-			return 1
-		case permission.Ask:
-			return 2
-		}
-		return 3 // deny, and whatever else a hook may have said
-	}
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
 }
 
 // hookFailed tells of a hook that failed where the run goes on without it.
@@ -187,10 +157,10 @@ func (s *session) recheck(ctx context.Context, id, tool string, input json.RawMe
 	case g.stopped:
 		s.noteBlock(true, g.stop)
 		return nil, cmp.Or(g.stop, "The turn was stopped before this tool call was made.")
-	case g.decision == "" || g.decision == permission.Allow:
+	case g.verdict.Decision == "" || g.verdict.Decision == permission.Allow:
 		return g.input, ""
 	}
-	return nil, cmp.Or(strings.Join(g.reasons[g.decision], "; "), "A hook of the settings changed the input of this call, and the program does not allow it so.")
+	return nil, cmp.Or(g.verdict.Reason(), "A hook of the settings changed the input of this call, and the program does not allow it so.")
 }
 
 // guardCall has the program's hooks look at a call of a server in this process again, if need be. It returns

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -55,7 +56,7 @@ func (s *session) resourceRule(tool, server string) permission.Decision {
 	strictest := permission.Decision{Behavior: permission.Allow}
 	for _, name := range names {
 		d := p.Decide(permission.Request{Tool: tool, Server: name, Resource: true, ReadOnly: true})
-		if stricter(strictest.Behavior, d.Behavior) != strictest.Behavior {
+		if kit.Stricter(strictest.Behavior, d.Behavior) != strictest.Behavior {
 			strictest = d
 		}
 	}

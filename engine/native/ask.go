@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -74,7 +75,7 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 		if v.UpdatedInput == nil {
 			return args, nil
 		}
-		if !isObject(v.UpdatedInput) {
+		if !kit.IsObject(v.UpdatedInput) {
 			return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: the changed input is not a JSON object. %s was not run.", c.use.Name), true)
 		}
 		return v.UpdatedInput, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 )
 
 // maxNesting is how deep JSON of a history may be nested. The API's own bound is for the whole request.
@@ -211,7 +212,7 @@ func (l *loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
 	if use.Name != b.Name {
 		l.repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", clip(b.Name, 150), use.Name)
 	}
-	if caller := use.Extra["caller"]; caller != nil && !isObject(caller) {
+	if caller := use.Extra["caller"]; caller != nil && !kit.IsObject(caller) {
 		l.repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
 		use.Extra = nil
 	}
@@ -239,7 +240,7 @@ func (l *loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 	case !slices.Contains(modelKinds, b.Type):
 		why = "it is of no kind that the model could have said"
 	case strings.HasSuffix(b.Type, "_tool_use"):
-		if d.use = stringIn(fields, "id"); d.use == "" || !isObject(fields["input"]) {
+		if d.use = stringIn(fields, "id"); d.use == "" || !kit.IsObject(fields["input"]) {
 			why = "it has not the fields that it should have"
 		}
 	case strings.HasSuffix(b.Type, "_tool_result"):

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -134,50 +135,18 @@ func (t *turn) preToolUse(c *call, args json.RawMessage) (json.RawMessage, permi
 // have changed them, so that the tool gets what the last one saw or made.
 func (t *turn) guardInput(c *call, args json.RawMessage, hooks []agent.Hook[agent.PreToolUse, agent.PreToolUseOutput]) (json.RawMessage, permission.Behavior, string) {
 	const event = "PreToolUse"
-	decision, reasons := permission.Behavior(""), map[permission.Behavior][]string{}
-	decide := func(d permission.Behavior, reason string) {
-		decision = stricter(decision, d)
-		if reason != "" {
-			reasons[d] = append(reasons[d], reason)
-		}
-	}
+	var v kit.Verdict
 	for i := range hooks {
 		r := callHooks(t.ctx, t.s, event, hooks[i:i+1], c.use.Name, true, &agent.PreToolUse{ToolHookInput: t.toolInput(event, c, args)})
 		for _, o := range r.outs {
 			t.heed(event, o.HookOutput)
-			decide(o.Decision, o.Reason)
-			switch {
-			case o.UpdatedInput == nil:
-			case isObject(o.UpdatedInput):
-				args = o.UpdatedInput
-			default:
-				decide(permission.Deny, "A PreToolUse hook changed the input to something that is not a JSON object.")
-			}
+			args, _ = v.Take(o, args)
 		}
 		if r.blocked != "" {
-			decide(permission.Deny, r.blocked)
+			v.Add(permission.Deny, r.blocked)
 		}
 	}
-	return args, decision, strings.Join(reasons[decision], "; ")
-}
-
-// stricter is the stricter of two decisions: deny, ask, allow, none.
-func stricter(a, b permission.Behavior) permission.Behavior {
-	rank := func(d permission.Behavior) int {
-		switch d {
-		case "":
-			return 0
-		case permission.Allow:
-			return 1
-		case permission.Ask:
-			return 2
-		}
-		return 3 // deny, and whatever else a hook may have said
-	}
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
+	return args, v.Decision, v.Reason()
 }
 
 // permissionRequest lets hooks answer before anyone is asked: first those of settings files, then the
@@ -188,7 +157,7 @@ func (t *turn) permissionRequest(c *call, args json.RawMessage) (*permission.Pro
 		return nil, args, err
 	}
 	if v != nil && v.Behavior == permission.Allow && v.UpdatedInput != nil {
-		if !isObject(v.UpdatedInput) {
+		if !kit.IsObject(v.UpdatedInput) {
 			return v, args, nil // refused where verdicts are
 		}
 		// The program's guards saw other arguments.
@@ -392,8 +361,4 @@ func (s *session) sessionEnd() {
 	defer cancel()
 	in := &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"}
 	callHooks(ctx, s, event, s.opts.Hooks.SessionEnd, in.Reason, false, in)
-}
-
-func isObject(raw json.RawMessage) bool {
-	return json.Valid(raw) && strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
 }

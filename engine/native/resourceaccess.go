@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
@@ -43,7 +44,7 @@ func (t *turn) decideOwn(c *call, args json.RawMessage, r permission.Request) pe
 		if of.Behavior == permission.Deny && !named {
 			continue // it is left out of the list
 		}
-		if stricter(d.Behavior, of.Behavior) != d.Behavior {
+		if kit.Stricter(d.Behavior, of.Behavior) != d.Behavior {
 			d = of
 		}
 	}
