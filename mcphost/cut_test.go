@@ -148,6 +148,21 @@ func TestCutCallsSayWhy(t *testing.T) {
 	}
 }
 
+// A request that its caller gives up while a goroutine writes it to a process may still arrive, and is so recorded.
+// fault G5
+func TestRequestBeingWrittenMayRun(t *testing.T) {
+	c := &stdioCarrier{wire: &wire{done: make(chan struct{})}, write: make(chan *writing)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var call callScope
+	failed := make(chan error, 1)
+	go func() { failed <- c.send(ctx, &outgoing{data: []byte("{}"), call: &call}) }()
+	<-c.write
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) || !call.sent.Load() {
+		t.Errorf("got %v and sent %t, want a canceled request that may have been sent", err, call.sent.Load())
+	}
+}
+
 // hangingOnly are the configurations of a host without one.
 func hangingOnly(h *Host, without string) map[string]ServerConfig {
 	h.mu.Lock()

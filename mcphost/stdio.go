@@ -36,8 +36,9 @@ type stdioCarrier struct {
 
 // A writing is a message on its way to the goroutine that writes.
 type writing struct {
-	out  *outgoing
-	done chan error
+	data   []byte
+	unsent bool // nothing of data was written; valid once done has received
+	done   chan error
 }
 
 // startStdio starts the child of a configuration.
@@ -81,9 +82,10 @@ func newStdioCarrier(proc *subproc.Proc, w *wire, limit int) *stdioCarrier {
 }
 
 // send hands a message to the writing goroutine, so that a child that does not
-// read holds up nobody beyond ctx.
+// read holds up nobody beyond ctx. From then on the child may receive the message,
+// whether or not the caller waits for that.
 func (c *stdioCarrier) send(ctx context.Context, m *outgoing) error {
-	w := &writing{out: m, done: make(chan error, 1)}
+	w := &writing{data: append(m.data, '\n'), done: make(chan error, 1)}
 	select {
 	case c.write <- w:
 	case <-c.wire.done:
@@ -91,8 +93,12 @@ func (c *stdioCarrier) send(ctx context.Context, m *outgoing) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if m.call != nil {
+		m.call.sent.Store(true)
+	}
 	select {
 	case err := <-w.done:
+		m.unsentIf(w.unsent)
 		return err
 	case <-c.wire.done:
 		return c.wire.err
@@ -105,13 +111,10 @@ func (c *stdioCarrier) writer() {
 	for {
 		select {
 		case w := <-c.write:
-			if w.out.call != nil {
-				w.out.call.sent.Store(true)
-			}
-			n, err := c.proc.Stdin.Write(append(w.out.data, '\n'))
+			n, err := c.proc.Stdin.Write(w.data)
 			if err != nil {
 				err = fmt.Errorf("writing to the server: %w", plain(err))
-				w.out.unsentIf(n == 0)
+				w.unsent = n == 0
 				w.done <- fmt.Errorf("%w: %w", ErrConnectionLost, err)
 				c.deaf(err)
 				return
