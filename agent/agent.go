@@ -38,8 +38,8 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// An Engine runs agents. It is implemented by the packages under engine/; engine/enginetest
-// checks what each owes. An Engine is safe for concurrent use and holds no conversation.
+// An Engine runs agents. It is implemented by the packages under engine/; the tests in
+// engine/enginetest hold for each. An Engine is safe for concurrent use and holds no conversation.
 type Engine interface {
 	// Name is the engine's name in errors, such as "native".
 	Name() string

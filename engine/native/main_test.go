@@ -1,24 +1,14 @@
 package native
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/tenon-sdk/tenon/engine/enginetest"
 )
 
-// childVariable makes this program an MCP server when it is started as a child.
-const childVariable = "NATIVE_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		enginetest.Child(context.Background())
-		return
-	}
 	// Runs read the machine's configuration files unless they are told otherwise: ours have a home without any.
 	home, err := os.MkdirTemp("", "tenon-home")
 	if err != nil {

@@ -18,9 +18,9 @@ func TestSecurityIsProved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := func(dir, ext string) string {
+	tests := func(dir string) string {
 		t.Helper()
-		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*"+ext))
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,23 +35,22 @@ func TestSecurityIsProved(t *testing.T) {
 		return b.String()
 	}
 	sources := map[string]string{}
-	suite := text("engine/enginetest", ".go")
 	rows := 0
 	for line := range strings.Lines(string(data)) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| |") {
 			continue
 		}
 		rows++
-		tests := namedTest.FindAllStringSubmatch(line, -1)
-		if len(tests) == 0 {
+		names := namedTest.FindAllStringSubmatch(line, -1)
+		if len(names) == 0 {
 			t.Errorf("no test is named in %q", line)
 		}
-		for _, m := range tests {
+		for _, m := range names {
 			if sources[m[1]] == "" {
-				sources[m[1]] = text(m[1], "_test.go")
+				sources[m[1]] = tests(m[1])
 			}
 			_, noScript := os.Stat(filepath.Join(root, m[1], "testdata", "script", m[3]+".txtar"))
-			if !strings.Contains(sources[m[1]], "func "+m[2]+"(") || m[3] != "" && noScript != nil && !strings.Contains(suite, `"`+m[3]+`"`) {
+			if !strings.Contains(sources[m[1]], "func "+m[2]+"(") || m[3] != "" && noScript != nil && !strings.Contains(sources[m[1]], `"`+m[3]+`"`) {
 				t.Errorf("there is no test %s of %s, named in %q", m[2]+"/"+m[3], m[1], line)
 			}
 		}

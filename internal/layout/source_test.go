@@ -3,7 +3,6 @@ package layout
 import (
 	"go/ast"
 	"go/token"
-	"slices"
 	"strings"
 )
 
@@ -102,7 +101,7 @@ func (f file) qualified(sel *ast.SelectorExpr) string {
 func leakGates(tr *tree) []finding {
 	var found []finding
 	for _, p := range tr.pkgs {
-		if p.name == "main" && !within(p.dir, "cmd") || slices.Contains(gateElsewhere, p.dir) {
+		if p.name == "main" && !within(p.dir, "cmd") {
 			continue // examples and the like are run as children, and a child's end is looked for
 		}
 		starts := p.starts()

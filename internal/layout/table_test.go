@@ -67,7 +67,6 @@ var rooms = []room{
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolschema", "toolsearch", "permission",
 			"internal/toolname", "internal/schemaguard",
 		},
-		tests: []string{"engine/enginetest"},
 	},
 	{
 		path: "engine/claudecode",
@@ -76,9 +75,8 @@ var rooms = []room{
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolschema",
 			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},
-		tests: []string{"engine/enginetest"},
 	},
-	{path: "engine/enginetest", imports: []string{"agent", "mcphost", "mcpserver", "permission", "modeltest"}},
+	{path: "engine/enginetest", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
 
 	// The scripted model is for users' tests as well: it drags nothing in.
 	{path: "modeltest"},
@@ -110,10 +108,6 @@ var testRooms = []string{"internal/growth", "internal/memhttp", "internal/skip",
 // testHelpers are open to all test files; unlike testRooms they may be
 // imported by code that ships where their row says so.
 var testHelpers = []string{"modeltest"}
-
-// gateElsewhere are packages that start goroutines and have no tests of their
-// own: their code runs in the tests of others, which look for leaks.
-var gateElsewhere = []string{"engine/enginetest"}
 
 // walls keep a library of others in the rooms that need it.
 var walls = []struct {

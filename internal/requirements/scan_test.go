@@ -115,8 +115,7 @@ func scanNames(fsys fs.FS) (names, error) {
 // commentsOf returns the comment lines of a test's file by line number.
 func commentsOf(fsys fs.FS, name string) (map[int]string, error) {
 	script := strings.Contains(name, "testdata/") && (path.Ext(name) == ".txtar" || path.Ext(name) == ".txt")
-	suite := path.Dir(name) == "engine/enginetest" && path.Ext(name) == ".go" // tests that each engine's own test runs
-	if !script && !suite && !strings.HasSuffix(name, "_test.go") {
+	if !script && !strings.HasSuffix(name, "_test.go") {
 		return nil, nil
 	}
 	data, err := fs.ReadFile(fsys, name)
@@ -227,7 +226,6 @@ func TestA() {
 }
 `)},
 		"a/a.go":                         {Data: []byte("package a\n\n// D10: not a test.\n")},
-		"engine/enginetest/tools.go":     {Data: []byte("package enginetest\n\n// D13\n")},
 		"a/testdata/call.txtar":          {Data: []byte("B01 B02: a call.\n# R24\n-- in --\nB03\n")},
 		"a/notes.txt":                    {Data: []byte("B04\n")},
 		"node_modules/x/x_test.go":       {Data: []byte("// D11\npackage x\n")},
@@ -239,7 +237,7 @@ func TestA() {
 	}
 	want := names{rows: map[string][]string{
 		"D01": {"a/a_test.go:1"}, "D02": {"a/a_test.go:4"}, "D03": {"a/a_test.go:4"},
-		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"}, "D13": {"engine/enginetest/tools.go:3"},
+		"D05": {"a/a_test.go:6"}, "D06": {"a/a_test.go:6"}, "D09": {"a/a_test.go:10"},
 		"B01": {"a/testdata/call.txtar:1"}, "B02": {"a/testdata/call.txtar:1"}, "R24": {"a/testdata/call.txtar:2"},
 	}, faults: map[string][]string{"G1": {"a/a_test.go:12"}, "B1": {"a/a_test.go:13"}, "B12": {"a/a_test.go:13"}}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(names{})); diff != "" {

@@ -22,9 +22,8 @@ type seen struct {
 	Secret string `json:"secret,omitempty"` // a credential of the model
 }
 
-// Child is the program that the configuration given to [RunFileTests] starts: an MCP server over stdio with one
-// tool, x, that says what it sees. It returns when its standard input or ctx ends; call it from TestMain.
-func Child(ctx context.Context) {
+// serveChild is an MCP server over stdio with one tool, x, that returns what the process sees.
+func serveChild(ctx context.Context) {
 	s := server("child")
 	err := s.AddTool(&mcpserver.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, json.RawMessage) (*mcpserver.Result, error) {
 		notes, err := os.ReadFile(os.Args[len(os.Args)-1])

@@ -19,12 +19,11 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// RunCheckoutTests runs, as subtests, what a hostile checkout tries: to run a command, to allow a tool, to change an
+// testCheckouts runs, as subtests, what a hostile checkout tries: to run a command, to allow a tool, to change an
 // input, to answer a question, to take a name, to redirect the model and to read a secret. Nothing of it succeeds
 // without trust, each attempt is reported in the init message, and each that trust governs works with trust. newEngine
-// and child are as for [RunFileTests]; requests of the engine to addresses that serve gives must arrive there. The name
-// of an exception is that of the attempt, alone or with "/" and the name of the run.
-func RunCheckoutTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, ServeFunc), child mcphost.Stdio, except ...Exception) {
+// and child are as for testFiles. An exception names an attempt, or an attempt and a run separated by a slash.
+func testCheckouts(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, serveFunc), child mcphost.Stdio, except ...exception) {
 	both := []agent.SettingSource{agent.SourceProject, agent.SourceLocal}
 	runs := []struct {
 		name    string
@@ -42,8 +41,8 @@ func RunCheckoutTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Mo
 			for _, r := range runs {
 				t.Run(r.name, func(t *testing.T) {
 					for _, name := range []string{a.name, a.name + "/" + r.name} {
-						if i := slices.IndexFunc(except, func(e Exception) bool { return e.Test == name }); i >= 0 {
-							t.Skip(except[i].Reason)
+						if i := slices.IndexFunc(except, func(e exception) bool { return e.test == name }); i >= 0 {
+							t.Skip(except[i].reason)
 						}
 					}
 					s := newScene(t, newEngine, child, a)
@@ -60,8 +59,8 @@ func RunCheckoutTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Mo
 	}
 	for name, test := range map[string]func(*scene){"MayNarrow": mayNarrow, "RefusedEntryIsListed": refusedEntryIsListed} {
 		t.Run(name, func(t *testing.T) {
-			if i := slices.IndexFunc(except, func(e Exception) bool { return e.Test == name }); i >= 0 {
-				t.Skip(except[i].Reason)
+			if i := slices.IndexFunc(except, func(e exception) bool { return e.test == name }); i >= 0 {
+				t.Skip(except[i].reason)
 			}
 			test(newScene(t, newEngine, child, attempt{call: toolX, files: map[string]string{
 				".mcp.json": `{"mcpServers": {"p": {"type": "http", "url": "ADDRESS"}, "off": {"type": "http", "url": "ADDRESS"},
@@ -295,7 +294,7 @@ type scene struct {
 	keys    []string   // that came in a header
 }
 
-func newScene(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, ServeFunc), child mcphost.Stdio, a attempt) *scene {
+func newScene(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, serveFunc), child mcphost.Stdio, a attempt) *scene {
 	t.Helper()
 	t.Setenv(modelSecret, secretText)
 	s := &scene{env: &env{T: t}}

@@ -17,13 +17,12 @@ import (
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
-// A ServeFunc serves a handler where the engine can reach it, until the test ends, and returns its address.
-type ServeFunc func(t *testing.T, h http.Handler) (url string)
+// A serveFunc serves a handler where the engine can reach it, until the test ends, and returns its address.
+type serveFunc func(t *testing.T, h http.Handler) (url string)
 
-// RunFileTests runs, as subtests, what every engine owes to configuration files and to servers over HTTP. It
-// stands beside RunEngineTests because these servers have to be in the engine's own network: serve puts them there.
-// child starts a program that calls [Child].
-func RunFileTests(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, ServeFunc), child mcphost.Stdio) {
+// testFiles runs the tests of configuration files and of servers over HTTP. The engine's requests
+// must reach the servers that its serveFunc starts. child starts a process that runs serveChild.
+func testFiles(t *testing.T, newEngine func(t *testing.T, m *modeltest.Model) (agent.Engine, serveFunc), child mcphost.Stdio) {
 	for _, b := range fileBehaviours {
 		t.Run(b.name, func(t *testing.T) {
 			e := &env{T: t, child: child}

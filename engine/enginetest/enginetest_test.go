@@ -1,13 +1,6 @@
-// Package enginetest checks what every engine owes its callers, so that a program behaves the same
-// whichever engine runs it.
-//
-//	func TestEngine(t *testing.T) {
-//		enginetest.RunEngineTests(t, func(t *testing.T, m *modeltest.Model) agent.Engine {
-//			return native.New(&native.Options{APIKey: "test", HTTPClient: m.Client()})
-//		})
-//	}
-//
-// The model is scripted and strict: a request that the real API would refuse fails the test.
+// Package enginetest holds the tests that every engine passes, so that a program behaves the same
+// whichever engine runs it. The model is scripted and strict: a request that the real API would
+// refuse fails the test.
 package enginetest
 
 import (
@@ -23,16 +16,11 @@ import (
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
-// A NewEngineFunc makes an engine whose model is m. What it starts ends with the test.
-type NewEngineFunc func(t *testing.T, m *modeltest.Model) agent.Engine
+// A newEngineFunc makes an engine whose model is m. The engine's resources are released when the test ends.
+type newEngineFunc func(t *testing.T, m *modeltest.Model) agent.Engine
 
-// An Exception is a behaviour that an engine cannot show. It is skipped, with the reason in the test's output.
-type Exception struct {
-	// Test is the name of the subtest, such as "Tools/Panic".
-	Test string
-	// Reason says why the engine cannot show it.
-	Reason string
-}
+// An exception names a subtest, such as "Tools/Panic", that an engine cannot pass.
+type exception struct{ test, reason string }
 
 // A behaviour is one thing that every engine owes.
 type behaviour struct {
@@ -40,8 +28,8 @@ type behaviour struct {
 	test func(*env)
 }
 
-// RunEngineTests runs every behaviour as a subtest on a fresh engine.
-func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) {
+// testBehaviours runs every behaviour as a subtest on a new engine.
+func testBehaviours(t *testing.T, newEngine newEngineFunc, except ...exception) {
 	groups := []struct {
 		name       string
 		behaviours []behaviour
@@ -67,8 +55,8 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 			for _, b := range g.behaviours {
 				name := g.name + "/" + b.name
 				t.Run(b.name, func(t *testing.T) {
-					if i := slices.IndexFunc(except, func(e Exception) bool { return e.Test == name }); i >= 0 {
-						t.Skip(except[i].Reason)
+					if i := slices.IndexFunc(except, func(e exception) bool { return e.test == name }); i >= 0 {
+						t.Skip(except[i].reason)
 					}
 					b.test(&env{T: t, newEngine: newEngine})
 				})
@@ -76,8 +64,8 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 		})
 	}
 	for _, e := range except {
-		if !known[e.Test] {
-			t.Errorf("exception for %q: there is no such behaviour", e.Test)
+		if !known[e.test] {
+			t.Errorf("exception for %q: there is no such behaviour", e.test)
 		}
 	}
 }
@@ -85,11 +73,11 @@ func RunEngineTests(t *testing.T, newEngine NewEngineFunc, except ...Exception) 
 // An env is what a behaviour is tested in.
 type env struct {
 	*testing.T
-	newEngine NewEngineFunc
+	newEngine newEngineFunc
 	model     *modeltest.Model
 	// Only for the file behaviours:
-	serve ServeFunc     // of the engine that was made last
-	child mcphost.Stdio // calls Child
+	serve serveFunc     // of the engine that was made last
+	child mcphost.Stdio // runs serveChild
 }
 
 // script makes an engine whose model gives these answers.
