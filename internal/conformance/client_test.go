@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,11 +17,9 @@ var alsoRequired = []string{"auth/client-credentials-basic", "auth/client-creden
 // authorization. Every scenario that is scored must pass; those that are not
 // are listed with what came of them.
 func TestClient(t *testing.T) {
-	peers.Dir(t) // skips before anything is built
-	client := filepath.Join(t.TempDir(), "client")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", client, "./client")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the client: %v\n%s", err, out)
+	client, err := os.Executable() // see TestMain
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {

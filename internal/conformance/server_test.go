@@ -14,7 +14,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tenon-sdk/tenon/internal/conformance/server"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -26,7 +25,7 @@ import (
 func TestServer(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
-			s, err := server.New(nil)
+			s, err := newServer()
 			if err != nil {
 				t.Fatal(err)
 			}

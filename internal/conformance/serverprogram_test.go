@@ -1,7 +1,4 @@
-// Package server is the server that the MCP conformance suite expects: the tools,
-// resources and prompts that its server scenarios name, built from package
-// mcpserver. Only the tests of package conformance serve it.
-package server
+package conformance
 
 import (
 	"context"
@@ -17,20 +14,14 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// Name is the name of the server.
-const Name = "tenon-conformance"
-
-// New returns the server with everything that the scenarios ask for.
-func New(o *mcpserver.Options) (*mcpserver.Server, error) {
-	var opts mcpserver.Options
-	if o != nil {
-		opts = *o
-	}
-	opts.HasResources, opts.HasPrompts = true, true
+// newServer returns the server that the suite expects: the tools, resources and prompts that its
+// server scenarios name.
+func newServer() (*mcpserver.Server, error) {
+	opts := mcpserver.Options{HasResources: true, HasPrompts: true}
 	opts.Complete = func(context.Context, *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 		return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"paris", "park", "party"}, Total: 3}}, nil
 	}
-	s := mcpserver.New(Name, &opts)
+	s := mcpserver.New("tenon-conformance", &opts)
 	return s, errors.Join(addTools(s), addAskingTools(s), addRoundTools(s), addResources(s), addPrompts(s))
 }
 

@@ -1,8 +1,4 @@
-// Command client is what the MCP conformance suite runs against mcphost: it
-// connects to the server whose address is its argument and does what the
-// scenario named in the environment asks for. It is a test's other half and no
-// example.
-package main
+package conformance
 
 import (
 	"context"
@@ -13,9 +9,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -33,8 +31,13 @@ type settings struct {
 	} `json:"toolCalls"`
 }
 
-func main() {
-	if err := run(); err != nil {
+// TestMain runs the client if the suite started this process: the suite names a scenario.
+func TestMain(m *testing.M) {
+	if os.Getenv("MCP_CONFORMANCE_SCENARIO") == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := runClient(); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(1)
 	}
@@ -42,7 +45,8 @@ func main() {
 
 const server = "server" // the one server's name
 
-func run() error {
+// runClient connects to the server whose address is the argument and does what the scenario asks for.
+func runClient() error {
 	if len(os.Args) != 2 {
 		return errors.New("usage: client SERVER-URL, with MCP_CONFORMANCE_SCENARIO set")
 	}
