@@ -19,6 +19,8 @@ SEED ?= 1
 N ?= 12
 LENGTH ?= 10m
 
+# Packages whose tests take longest start first, so that none runs alone at the end.
+LONGEST := ./engine/claudecode ./cmd/tenon ./mcphost ./engine/enginetest
 # With it a test fails where it would be skipped because a peer is missing.
 REQUIRE := TENON_PEERS=require
 # Not git ls-files: the sources may be an archive without a repository.
@@ -29,7 +31,7 @@ test: peers suite format vet tidy generate unit ## everything that must be green
 
 .PHONY: unit
 unit: peers suite
-	$(REQUIRE) $(GO) test -race -shuffle=on -count=1 -timeout $(TIMEOUT) ./...
+	$(REQUIRE) $(GO) test -race -shuffle=on -count=1 -timeout $(TIMEOUT) $(LONGEST) ./...
 
 .PHONY: format
 format: bin/gofumpt
@@ -39,13 +41,13 @@ format: bin/gofumpt
 fix: bin/gofumpt ## format all Go files
 	bin/gofumpt -w $(GOFILES)
 
-# With -race it needs the same builds of the dependencies as the tests do. The
-# tests compile on the other systems, too.
+# The race detector's builds of the dependencies are those of the tests. For the
+# other systems nothing is run: dependencies are built without optimization.
 .PHONY: vet
 vet:
 	$(GO) vet -race ./...
-	GOOS=windows $(GO) vet ./...
-	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet -gcflags='all=-N -l' ./...
+	GOOS=darwin $(GO) vet -gcflags='all=-N -l' ./...
 
 .PHONY: tidy
 tidy:
