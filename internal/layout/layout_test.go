@@ -55,6 +55,11 @@ func TestReport(t *testing.T) {
 	for _, f := range looseSignatures(tr) {
 		t.Log(f)
 	}
+	for _, p := range tr.pkgs {
+		if n := p.backArrows(); n > maxBackArrows {
+			t.Logf("%s: %d references between files point back", p.dir, n)
+		}
+	}
 	count, lines := looseMaps(tr)
 	t.Logf("map[string]any: %d in %d lines of code", count, lines)
 
