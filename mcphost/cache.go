@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
@@ -102,7 +103,7 @@ func (tc *toolCache) path(ctx context.Context, name string, cfg ServerConfig) (s
 		}
 	}
 	h := sha256.New()
-	for _, s := range []string{name, cfg.transport(), safeRawURL(url)} {
+	for _, s := range []string{name, cfg.transport(), secret.SafeRawURL(url)} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	values := sha256.New()

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -111,7 +112,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 	if o == nil {
 		o = &CallOptions{}
 	}
-	if len(args) == 0 || isNull(args) {
+	if len(args) == 0 || jsonscan.IsNull(args) {
 		args = json.RawMessage("{}")
 	}
 	leave, err := h.enter(ctx, c, c.dialer.limits.forCall(tool, o.Timeout))
@@ -149,7 +150,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 			if sent {
 				ran = err
 			}
-			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", c.dialer.mask.wrap(err).Error()))...)
+			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", maskError(c.dialer.mask, err).Error()))...)
 			if !neverSent(err) || sleep(ctx, repeatPause) {
 				continue
 			}
@@ -187,10 +188,10 @@ func mayRepeat(err error, sent bool, t *Tool) bool {
 }
 
 func (c *conn) callError(tool string, sent bool, err error) *CallError {
-	e := &CallError{Server: c.name, Tool: tool, Sent: sent, Err: c.dialer.mask.wrap(err)}
+	e := &CallError{Server: c.name, Tool: tool, Sent: sent, Err: maskError(c.dialer.mask, err)}
 	var died *diedError
 	if errors.As(err, &died) {
-		e.Stderr, e.Err = died.stderr, c.dialer.mask.wrap(died.err)
+		e.Stderr, e.Err = died.stderr, maskError(c.dialer.mask, died.err)
 	}
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
@@ -85,4 +86,4 @@ func collision(owner *Tool) string {
 	return "its full name " + owner.FullName + " is that of tool " + quote(owner.Name) + " of server " + quote(owner.Server)
 }
 
-func quote(s string) string { return `"` + clip(s, 200) + `"` }
+func quote(s string) string { return `"` + clip.Text(s, 200) + `"` }

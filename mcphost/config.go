@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 
@@ -175,6 +176,12 @@ func validateURL(raw string) error {
 		return fmt.Errorf("the URL must begin with http:// or https:// and name a host")
 	}
 	return nil
+}
+
+// isNil reports whether a is nil or a nil pointer.
+func isNil(a any) bool {
+	v := reflect.ValueOf(a)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // clone returns a copy that later changes by the caller do not reach.

@@ -382,7 +382,7 @@ func (c *conn) showsTools() bool {
 
 // setList swaps the tool list. c.mu is held.
 func (c *conn) setList(list toolList) {
-	c.rec.info.instructions = c.dialer.mask.hide(c.rec.info.instructions)
+	c.rec.info.instructions = c.dialer.mask.Hide(c.rec.info.instructions)
 	keepSchemas(c.rec.byName, list.tools)
 	for i := range list.tools {
 		c.finish(&list.tools[i])

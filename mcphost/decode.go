@@ -8,202 +8,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
-
-// decodeResult reads the result of a tool call. Whatever can be read is kept: a
-// block that cannot be is replaced by a short text that says so.
-func decodeResult(raw json.RawMessage) (*mcpserver.Result, error) {
-	r := &mcpserver.Result{}
-	var kind, requests, state, legacy json.RawMessage
-	object := eachMember(raw, func(key string, v json.RawMessage) {
-		if isNull(v) {
-			return
-		}
-		switch key {
-		case "content":
-			r.Content = decodeContent(v)
-		case "structuredContent":
-			r.StructuredContent = v
-		case "isError":
-			r.IsError = truth(v)
-		case "_meta":
-			_ = json.Unmarshal(v, &r.Meta) // what is no object says nothing
-		case "resultType":
-			kind = v
-		case "inputRequests":
-			requests = v
-		case "requestState":
-			state = v
-		case "toolResult":
-			legacy = v
-		default:
-			if r.Extra == nil {
-				r.Extra = map[string]json.RawMessage{}
-			}
-			r.Extra[key] = v
-		}
-	})
-	if !object {
-		return nil, errors.New("the result is not a JSON object")
-	}
-	var err error
-	if r.InputRequests, r.RequestState, err = decodeInput(kind, requests, state); err != nil {
-		return nil, err
-	}
-	if legacy != nil && len(r.Content) == 0 { // before 2024-11-05
-		r.Content = []mcp.Content{&mcp.TextContent{Text: textOf(legacy)}}
-	}
-	return r, nil
-}
-
-// maxInputs bounds what a server can ask in place of one result.
-const maxInputs = 64
-
-// decodeInput reads what a result asks in place of being one: answers to
-// questions, or no more than to be called again with a state. Neither means that
-// it is the result.
-func decodeInput(kind, requests, state json.RawMessage) (mcp.InputRequestMap, string, error) {
-	if requests == nil && string(kind) != `"input_required"` {
-		return nil, "", nil
-	}
-	var all map[string]struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if requests != nil {
-		if err := json.Unmarshal(requests, &all); err != nil {
-			return nil, "", fmt.Errorf("reading the server's requests for input: %w", err)
-		}
-	}
-	switch {
-	case len(all) > maxInputs:
-		return nil, "", fmt.Errorf("the server asks %d questions at once, at most %d are answered", len(all), maxInputs)
-	case len(all) == 0 && textOf(state) == "":
-		return nil, "", errors.New("the server wants input and says neither what nor with which state to call again")
-	}
-	out := make(mcp.InputRequestMap, len(all))
-	for key, r := range all {
-		var err error
-		switch r.Method {
-		case "elicitation/create":
-			out[key], err = decodeParams[mcp.ElicitParams](r.Params)
-		case "sampling/createMessage":
-			out[key], err = decodeParams[mcp.CreateMessageWithToolsParams](r.Params)
-		case "roots/list":
-			if r.Params == nil || isNull(r.Params) { // it has none of its own
-				r.Params = json.RawMessage("{}")
-			}
-			out[key], err = decodeParams[mcp.ListRootsParams](r.Params)
-		default:
-			err = errors.New("there is no such question")
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("reading the server's request for input %s (%s): %w", quote(key), clip(r.Method, 100), err)
-		}
-	}
-	return out, textOf(state), nil
-}
-
-func decodeParams[T any](raw json.RawMessage) (*T, error) {
-	if raw == nil || isNull(raw) {
-		return nil, errors.New("it has no params")
-	}
-	v := new(T)
-	return v, decodeGuarded(raw, v)
-}
-
-// inputOf reads what the result of another request than a call asks.
-func inputOf(raw json.RawMessage) (mcp.InputRequestMap, string, error) {
-	var kind, requests, state json.RawMessage
-	eachMember(raw, func(key string, v json.RawMessage) {
-		switch {
-		case isNull(v):
-		case key == "resultType":
-			kind = v
-		case key == "inputRequests":
-			requests = v
-		case key == "requestState":
-			state = v
-		}
-	})
-	return decodeInput(kind, requests, state)
-}
-
-// decodeGuarded unmarshals into a type of the library whose decoding may panic
-// on null.
-func decodeGuarded[T any](raw json.RawMessage, v *T) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("malformed JSON: %v", p)
-		}
-	}()
-	return json.Unmarshal(raw, v)
-}
-
-func truth(raw json.RawMessage) bool {
-	return string(raw) == "true" || string(raw) == `"true"`
-}
-
-func decodeContent(raw json.RawMessage) []mcp.Content {
-	var out []mcp.Content
-	if !eachElement(raw, func(b json.RawMessage) { out = append(out, decodeBlock(b)) }) {
-		out = []mcp.Content{decodeBlock(raw)} // a block alone
-	}
-	return out
-}
-
-// decodeBlock reads one content block.
-func decodeBlock(raw json.RawMessage) mcp.Content {
-	var kind string
-	var text json.RawMessage
-	t := &mcp.TextContent{}
-	eachMember(raw, func(key string, v json.RawMessage) {
-		switch key {
-		case "type":
-			kind = textOf(v)
-		case "text":
-			text = v
-		case "annotations":
-			_ = json.Unmarshal(v, &t.Annotations) // a malformed one says nothing
-		case "_meta":
-			_ = json.Unmarshal(v, &t.Meta)
-		}
-	})
-	if kind == "text" && text != nil && !isNull(text) {
-		t.Text = textOf(text)
-		return t
-	}
-	var err error
-	if kind != "text" && kind != "" {
-		var res mcp.CallToolResult
-		whole := append(append([]byte(`{"content":[`), raw...), `]}`...)
-		if err = decodeGuarded(whole, &res); err == nil && len(res.Content) == 1 {
-			return res.Content[0]
-		}
-	}
-	return &mcp.TextContent{Text: unreadable(kind, raw, err)}
-}
-
-// unreadable is the text in place of a block that cannot be read. A short block
-// is quoted: it may say what a model needs.
-func unreadable(kind string, raw json.RawMessage, err error) string {
-	const quoteLimit = 1000
-	why := "which this host does not know"
-	switch {
-	case kind == "" || kind == "text":
-		why = "which is malformed"
-	case err != nil && knownBlocks[kind]:
-		why = fmt.Sprintf("which is malformed (%v)", err)
-	}
-	s := fmt.Sprintf("[content block of type %q, %s", kind, why)
-	if len(raw) > quoteLimit {
-		return s + fmt.Sprintf("; %d bytes left out]", len(raw))
-	}
-	return s + ": " + string(raw) + "]"
-}
-
-var knownBlocks = map[string]bool{"image": true, "audio": true, "resource": true, "resource_link": true, "tool_use": true, "tool_result": true}
 
 // A listPage is one page of a list, as far as it was not read yet.
 type listPage struct {
@@ -214,16 +21,16 @@ type listPage struct {
 // pageOf finds the elements under key, and the next cursor, in the result of a request that lists.
 func pageOf(raw json.RawMessage, key string) (listPage, error) {
 	var p listPage
-	object := eachMember(raw, func(k string, v json.RawMessage) {
+	err := jsonscan.Object(raw, func(k []byte, v json.RawMessage) {
 		switch {
-		case isNull(v):
-		case k == key:
+		case jsonscan.IsNull(v):
+		case string(k) == key:
 			p.elements = v
-		case k == "nextCursor":
-			p.next = textOf(v)
+		case string(k) == "nextCursor":
+			p.next = jsonscan.TextOf(v)
 		}
 	})
-	if !object || p.elements != nil && p.elements[0] != '[' {
+	if err != nil || p.elements != nil && p.elements[0] != '[' {
 		return listPage{}, fmt.Errorf("the result holds no array of %s", key)
 	}
 	return p, nil
@@ -245,7 +52,7 @@ func decodeToolPage(server string, raw json.RawMessage, before int) (toolPage, e
 		return toolPage{}, err
 	}
 	p := toolPage{next: page.next}
-	p.count, _ = listed(page.elements, before, func(i int, raw json.RawMessage) {
+	p.count = listed(page.elements, before, func(i int, raw json.RawMessage) {
 		t, err := decodeTool(raw)
 		if err != nil {
 			name := t.Name
@@ -282,11 +89,11 @@ func decodeTool(raw json.RawMessage) (Tool, error) {
 	case t.Name == "":
 		return t, errors.New("its name is empty")
 	case len(t.Name) > maxToolName:
-		t.Name = clip(t.Name, 64)
+		t.Name = clip.Text(t.Name, 64)
 		return t, fmt.Errorf("its name is longer than %d bytes", maxToolName)
 	}
 	t.InputSchema = bytes.TrimSpace(m["inputSchema"])
-	if len(t.InputSchema) == 0 || isNull(t.InputSchema) {
+	if len(t.InputSchema) == 0 || jsonscan.IsNull(t.InputSchema) {
 		t.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
 	if t.InputSchema[0] != '{' {
@@ -373,8 +180,30 @@ func rawSchema(v any) (json.RawMessage, error) {
 		raw = b
 	}
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || isNull(raw) {
+	if len(raw) == 0 || jsonscan.IsNull(raw) {
 		return nil, nil
 	}
 	return raw, nil
+}
+
+// listed calls f with the elements of an array in a list's result, until maxListed elements were listed, before of them in
+// earlier pages. It returns the count of all elements so far.
+func listed(raw json.RawMessage, before int, f func(i int, element json.RawMessage)) int {
+	n := before
+	_ = jsonscan.Array(raw, func(e json.RawMessage) { // no array has no elements
+		if n++; n <= maxListed {
+			f(n-before, e)
+		}
+	})
+	return n
+}
+
+// unmarshal is json.Unmarshal for types of the MCP library, some of which panic on null.
+func unmarshal[T any](raw json.RawMessage, v *T) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed JSON: %v", p)
+		}
+	}()
+	return json.Unmarshal(raw, v)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
@@ -34,7 +35,7 @@ type dialer struct {
 	log    *slog.Logger
 	shared *http.Client
 	panics *limitedLog // of functions of the program's
-	mask   masker
+	mask   *secret.Masker
 	limits limits
 	handle handlers
 

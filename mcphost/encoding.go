@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 const (
@@ -69,7 +71,7 @@ func decode(resp *http.Response) {
 		case c == "deflate":
 			b.r = &lazyReader{from: b.r, open: inflate}
 		default:
-			b.err = &codingError{fmt.Sprintf("the response has the content coding %q, which is not decoded here; let the server heed Accept-Encoding: identity", clip(c, 50))}
+			b.err = &codingError{fmt.Sprintf("the response has the content coding %q, which is not decoded here; let the server heed Accept-Encoding: identity", clip.Text(c, 50))}
 		}
 	}
 	resp.Body = b

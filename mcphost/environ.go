@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // The environment variables that a host reads, beside ANTHROPIC_BASE_URL.
@@ -49,7 +52,7 @@ var envRules = []envRule{
 	{envBatchTimeout, "a whole number of milliseconds above 0, such as 5000", positiveMillis},
 	{envStartupWait, "a whole number of milliseconds, such as 2000", func(v string) bool { return parseMillis(v) != nil }},
 	{envNonblocking, "0 (the start waits for all servers) or 1", isSwitch},
-	{envOutputTokens, "a whole number of tokens above 0, such as 25000", func(v string) bool { return parseTokens(v) > 0 }},
+	{envOutputTokens, "a whole number of tokens above 0, such as 25000", func(v string) bool { return toolresult.ParseTokens(v) > 0 }},
 	{envToolSearch, "true, false, auto or auto:PERCENT", isSearchMode},
 	{envDiscoveryCache, "1 (on) or 0 (off)", func(v string) bool { return v == "1" || v == "0" || strings.EqualFold(v, "false") }},
 }
@@ -64,7 +67,7 @@ func EnvProblems(lookup func(name string) (string, bool)) []EnvProblem {
 	var problems []EnvProblem
 	for _, r := range envRules {
 		if v, _ := lookup(r.name); v != "" && !r.ok(v) { // no more than empty when it is not set
-			problems = append(problems, EnvProblem{Name: r.name, Value: clip(v, 40), Want: r.want})
+			problems = append(problems, EnvProblem{Name: r.name, Value: clip.Text(v, 40), Want: r.want})
 		}
 	}
 	return problems
@@ -89,15 +92,6 @@ func positiveMillis(v string) bool {
 func isSeconds(v string) bool {
 	_, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 	return err == nil && !strings.ContainsAny(strings.ToLower(v), "xp_in")
-}
-
-// parseTokens reads a number of tokens; 0 if it is none.
-func parseTokens(v string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(v))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
 }
 
 func isSwitch(v string) bool { return isOff(v) || v == "1" || strings.EqualFold(v, "true") }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
@@ -102,7 +103,7 @@ func (e *ConnectError) Error() string {
 		fmt.Fprintf(&b, "; stderr: %s", lastLines(e.Stderr, 5, bodyHead))
 	}
 	if len(e.NoiseHead) > 0 {
-		fmt.Fprintf(&b, "; stdout: %q", clip(e.NoiseHead[0], 200))
+		fmt.Fprintf(&b, "; stdout: %q", clip.Text(e.NoiseHead[0], 200))
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "; %s", e.Hint)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/jsonl"
 )
 
@@ -100,7 +101,7 @@ func (e *eventBuilder) says() bool {
 func (e *eventBuilder) field(name string, value []byte) bool {
 	switch name {
 	case "event":
-		e.name = clip(string(value), eventEdge)
+		e.name = clip.Text(string(value), eventEdge)
 	case "id":
 		if !bytes.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) { // it could not be sent back
 			e.id = string(value)

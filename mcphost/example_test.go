@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // A host connects its servers and calls their tools; no agent is needed.
@@ -42,7 +43,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, b := range mcphost.ModelContent("stock", "lookup", res, nil) {
+	for _, b := range toolresult.Convert(ctx, "stock", "lookup", res, nil) {
 		fmt.Println(b.Text)
 	}
 	// Output:

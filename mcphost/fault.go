@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
@@ -32,11 +34,11 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 	e := &ConnectError{Server: d.name, Transport: d.cfg.transport(), Phase: phase, failed: time.Now()}
 	switch c := d.cfg.(type) {
 	case Stdio:
-		e.Command, e.Args = c.Command, d.mask.args(c.Args)
+		e.Command, e.Args = c.Command, d.mask.HideAll(c.Args)
 	case HTTP:
-		e.URL = safeRawURL(c.URL)
+		e.URL = secret.SafeRawURL(c.URL)
 	case SSE:
-		e.URL = safeRawURL(c.URL)
+		e.URL = secret.SafeRawURL(c.URL)
 	}
 	if r, ok := l.(*remoteLink); ok {
 		if exit, ok := d.fromLink(ctx, e, r); ok && !errors.Is(err, ErrTimeout) && ctx.Err() == nil {
@@ -56,7 +58,7 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 	}
 	e.Transient = transient(err, he, e)
 	e.Hint = hint(e, he, err)
-	e.Err = d.mask.wrap(err)
+	e.Err = maskError(d.mask, err)
 	return e
 }
 
@@ -66,10 +68,10 @@ func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (
 		l.proc.AwaitExit(ctx, exitWait) // for its exit code, and the last of stderr
 	}
 	diag := l.diagnostics()
-	e.Stderr = d.mask.hide(diag.stderr)
+	e.Stderr = d.mask.Hide(diag.stderr)
 	e.Noise = diag.noise
 	for _, n := range diag.noiseHead {
-		e.NoiseHead = append(e.NoiseHead, d.mask.hide(n))
+		e.NoiseHead = append(e.NoiseHead, d.mask.Hide(n))
 	}
 	if l.proc == nil {
 		return exit, false
@@ -102,7 +104,7 @@ func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
 	if exit := r.proc.Exit(); !strings.Contains(err.Error(), exit.String()) { // a write fails before the end is known
 		err = fmt.Errorf("%w: the server process %v", err, exit)
 	}
-	return &diedError{err, d.mask.hide(r.proc.Stderr())}
+	return &diedError{err, d.mask.Hide(r.proc.Stderr())}
 }
 
 // transient reports whether the same attempt may succeed later.
@@ -216,5 +218,5 @@ func lastLines(s string, lines, n int) string {
 	for i := range all {
 		all[i] = strings.TrimSpace(all[i])
 	}
-	return clip(strings.Join(all, " | "), n)
+	return clip.Text(strings.Join(all, " | "), n)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/growth"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // What a stream of events costs grows with its length, whatever it is made of; above the limit it costs no memory.
@@ -105,9 +106,9 @@ func TestResultsGrowWithTheirLength(t *testing.T) {
 			growth.Check(t, 4000, func(n int) int {
 				raw := []byte(result(n))
 				return len(raw) + growth.Bytes(func() {
-					res, err := decodeResult(validUTF8(raw))
+					res, err := toolresult.Decode(validUTF8(raw))
 					if err == nil {
-						ModelContent("s", "t", res, nil)
+						toolresult.Convert(t.Context(), "s", "t", res, nil)
 					}
 				})
 			})

@@ -68,7 +68,6 @@ func New(o *Options) (*Host, error) {
 			return nil, fmt.Errorf("mcphost: server %q has no configuration", name)
 		}
 		h.conns[name] = newConn(name, clone(cfg), h)
-		h.conns[name].remember(noContext{})
 	}
 	return h, nil
 }
@@ -78,12 +77,15 @@ func New(o *Options) (*Host, error) {
 // way, but the host's life ends with Close. A second Start does nothing.
 func (h *Host) Start(ctx context.Context) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.start != nil || h.closed {
+		h.mu.Unlock()
 		return
 	}
 	h.start = ctx
-	for _, c := range h.conns {
+	conns := sortedConns(h.conns)
+	h.mu.Unlock()
+	for _, c := range conns { // without the lock: a store of credentials may be slow
+		c.remember(ctx)
 		c.run(ctx)
 	}
 }

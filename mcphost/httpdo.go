@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpauth"
 )
 
@@ -55,7 +57,7 @@ type endpoint struct {
 	url     *url.URL
 	header  http.Header // of each request
 	client  *http.Client
-	mask    masker
+	mask    *secret.Masker
 	hasAuth bool // the configuration brings an Authorization header
 	fresh   bool // a new connection brings new headers
 	// foreign reports that functions of the program's have a part in each request: they may panic, and need not heed contexts.
@@ -87,7 +89,7 @@ func (d *dialer) endpoint(ctx context.Context, c HTTP) (*endpoint, error) {
 			headers = map[string]string{}
 		}
 		maps.Copy(headers, more)
-		mask.learn(headerSecrets(more))
+		mask.Learn(secret.InNamed(more))
 	}
 	e := &endpoint{url: u, header: http.Header{}, mask: mask, fresh: c.HeadersFunc != nil, foreign: c.HTTPClient != nil || c.Auth != nil, panics: d.panics}
 	for k, v := range headers {
@@ -109,13 +111,13 @@ func (d *dialer) endpoint(ctx context.Context, c HTTP) (*endpoint, error) {
 // of what is told.
 type learning struct {
 	base http.RoundTripper // nil: net/http's own
-	mask masker
+	mask *secret.Masker
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (l learning) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a := r.Header.Get("Authorization"); a != "" {
-		l.mask.learn(headerSecrets(map[string]string{"Authorization": a}))
+		l.mask.Learn(secret.InNamed(map[string]string{"Authorization": a}))
 	}
 	base := l.base
 	if base == nil {
@@ -240,7 +242,7 @@ func (e *endpoint) needsAuth(err error) error {
 		return err
 	}
 	safe := *need
-	safe.Body = e.mask.hide(need.Body)
+	safe.Body = e.mask.Hide(need.Body)
 	return &safe
 }
 
@@ -253,11 +255,11 @@ func (e *endpoint) redirect(method string, from *url.URL, resp *http.Response) (
 		return nil, fmt.Errorf("%w: HTTP %d without a usable Location", errRedirect, resp.StatusCode)
 	}
 	if !sameOrigin(e.url, to) {
-		return nil, fmt.Errorf("%w: HTTP %d leads to another origin, %s; if that is the server, configure its URL", errRedirect, resp.StatusCode, e.mask.head([]byte(safeURL(to)), noiseLine))
+		return nil, fmt.Errorf("%w: HTTP %d leads to another origin, %s; if that is the server, configure its URL", errRedirect, resp.StatusCode, e.mask.Head([]byte(secret.SafeURL(to)), noiseLine))
 	}
 	repeats := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
 	if method != http.MethodGet && !repeats {
-		return nil, fmt.Errorf("%w: HTTP %d to %s would lose the request's body; configure that URL", errRedirect, resp.StatusCode, e.mask.head([]byte(safeURL(to)), noiseLine))
+		return nil, fmt.Errorf("%w: HTTP %d to %s would lose the request's body; configure that URL", errRedirect, resp.StatusCode, e.mask.Head([]byte(secret.SafeURL(to)), noiseLine))
 	}
 	to.User = from.User
 	return to, nil
@@ -280,7 +282,7 @@ func (e *endpoint) refusal(resp *http.Response) *HTTPError {
 	head := readHead(resp.Body)
 	return &HTTPError{
 		Status:    resp.StatusCode,
-		Body:      clip(e.mask.hide(strings.Join(strings.Fields(string(head)), " ")), bodyHead),
+		Body:      clip.Text(e.mask.Hide(strings.Join(strings.Fields(string(head)), " ")), bodyHead),
 		NeedsAuth: !e.hasAuth && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden),
 	}
 }

@@ -54,7 +54,7 @@ func (w *wire) serverRequest(m *rpcmsg.Message) {
 		w.refuse(m.ID, rpcmsg.InvalidRequest("another request with this id is under way"))
 	case !room:
 		if n := w.dropped.Add(1); n == 1 || n%1000 == 0 { // a flood of them must not become one of lines
-			w.log.Warn("request of the server refused: too many at once", "method", w.mask.head([]byte(m.Method), noiseLine), "limit", maxInbound, "refused", n)
+			w.log.Warn("request of the server refused: too many at once", "method", w.mask.Head([]byte(m.Method), noiseLine), "limit", maxInbound, "refused", n)
 		}
 		w.refuse(m.ID, &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("more than %d requests at once", maxInbound)})
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -142,7 +143,7 @@ func (d *dialer) answerOne(ctx context.Context, req mcp.InputRequest) (mcp.Input
 }
 
 // logFromServer passes a server's log message to the host's logger.
-func logFromServer(log *slog.Logger, mask masker, p *mcp.LoggingMessageParams) {
+func logFromServer(log *slog.Logger, mask *secret.Masker, p *mcp.LoggingMessageParams) {
 	say := log.Info
 	switch p.Level {
 	case "debug":
@@ -161,5 +162,5 @@ func logFromServer(log *slog.Logger, mask masker, p *mcp.LoggingMessageParams) {
 		text = string(b)
 	}
 	const logLimit = 4096
-	say(mask.head([]byte(text), logLimit), "logger", mask.head([]byte(p.Logger), logLimit))
+	say(mask.Head([]byte(text), logLimit), "logger", mask.Head([]byte(p.Logger), logLimit))
 }

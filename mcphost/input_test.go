@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // A modernHTTP is a server of protocol 2026-07-28 made by hand. ask answers all
@@ -133,7 +135,7 @@ func TestManyInputRequests(t *testing.T) {
 		for i := range n {
 			all = append(all, fmt.Sprintf(`"%d":{"method":"roots/list"}`, i))
 		}
-		_, err := decodeResult([]byte(`{"resultType":"input_required","inputRequests":{` + strings.Join(all, ",") + `}}`))
+		_, err := toolresult.Decode([]byte(`{"resultType":"input_required","inputRequests":{` + strings.Join(all, ",") + `}}`))
 		return err
 	}
 	if err := ask(64); err != nil {

@@ -13,11 +13,11 @@ const maxNamed = 100
 // tool that has to be left out is logged, unless the list before had it, too.
 func (d *dialer) list(ctx context.Context, l link) (toolList, error) {
 	list, err := l.listTools(ctx)
-	list.problem = d.mask.wrap(list.problem)
+	list.problem = maskError(d.mask, list.problem)
 	now := make(map[RejectedTool]bool, len(list.rejected))
 	for i := range list.rejected {
 		r := &list.rejected[i]
-		r.Name, r.Reason = d.mask.hide(r.Name), d.mask.hide(r.Reason)
+		r.Name, r.Reason = d.mask.Hide(r.Name), d.mask.Hide(r.Reason)
 		now[*r] = true
 	}
 	d.mu.Lock()

@@ -2,74 +2,16 @@ package mcphost
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"github.com/tenon-sdk/tenon/internal/growth"
 )
-
-// The one secret that came up in use is masked as well as many are.
-// fault F1
-func TestOneLiveSecret(t *testing.T) {
-	m := newMasker(HTTP{URL: "https://example.com/mcp"})
-	m.learn([]string{"computed-one"})
-	if got := m.hide("it is computed-one now"); got != "it is *** now" {
-		t.Errorf("got %q", got)
-	}
-	for i := range maxLive {
-		m.learn([]string{fmt.Sprintf("letmein-number-%d!", i)})
-	}
-	if got := m.hide("computed-one letmein-number-0! letmein-number-63!"); got != "computed-one *** ***" {
-		t.Errorf("after 64 more: %q", got)
-	}
-}
-
-// A secret is found when it is encoded, stands in something encoded, is cut, or has something in it.
-// fault C6
-func TestDisguisedSecrets(t *testing.T) {
-	const secret = "tok_live_8f3A9c1D2e77Qx"
-	m := newMasker(HTTP{Headers: map[string]string{"Authorization": "Bearer " + secret}})
-	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	for name, text := range map[string]string{
-		"as it is":           secret,
-		"base64":             b64(secret),
-		"base64 of more":     b64("Authorization: Bearer " + secret + "\n"),
-		"base64, one before": b64("x" + secret),
-		"base64, two before": b64("xy" + secret + "zzz"),
-		"base64 for URLs":    base64.RawURLEncoding.EncodeToString([]byte(secret)),
-		"hexadecimal":        hex.EncodeToString([]byte(secret)),
-		"for a URL":          url.QueryEscape("Bearer " + secret),
-		"two halves":         "the first half is " + secret[:11] + " and the second " + secret[11:],
-		"without its end":    secret[:len(secret)-3],
-		"over two lines":     secret[:9] + "\n  " + secret[9:],
-		"letter by letter":   strings.Join(strings.Split(secret, ""), " "),
-		"quoted pieces":      `"` + secret[:5] + `", "` + secret[5:10] + `", "` + secret[10:] + `"`,
-	} {
-		got := m.hide("it says " + text + " now")
-		if !strings.Contains(got, hidden) || !strings.HasPrefix(got, "it says ") || !strings.HasSuffix(got, " now") {
-			t.Errorf("%s: %s", name, got)
-		}
-		rest := strings.NewReplacer(hidden, "", "it says ", "", " now", "").Replace(got)
-		for i := range len(secret) - 5 {
-			piece := secret[i : i+6]
-			if strings.Contains(rest, piece) || strings.Contains(rest, b64(piece)) || strings.Contains(rest, hex.EncodeToString([]byte(piece))) {
-				t.Errorf("%s: %s", name, got)
-			}
-		}
-	}
-	const plain = "no authorization: connecting to localhost:8080 failed at 2026-11-30T10:00:00Z, token live"
-	if got := m.hide(plain); got != plain {
-		t.Errorf("an ordinary text became %s", got)
-	}
-}
 
 // What a server repeats of a secret in an error of its tools/list, its instructions, the names and faults of its tools
 // shows nowhere.
@@ -124,12 +66,12 @@ func TestErrorData(t *testing.T) {
 		`{"why":"letmein99"}`:                 `calling: Internal error; data: {"why":"***"}`,
 		`"` + strings.Repeat("x", 9000) + `"`: "calling: Internal error; data: " + strings.Repeat("x", errorDataHead) + "…",
 	} {
-		err := m.wrap(fmt.Errorf("calling: %w", &jsonrpc.Error{Code: -32603, Message: "Internal error", Data: []byte(data)}))
+		err := maskError(m, fmt.Errorf("calling: %w", &jsonrpc.Error{Code: -32603, Message: "Internal error", Data: []byte(data)}))
 		var rpc *jsonrpc.Error
 		if err.Error() != want || !errors.As(err, &rpc) || rpc.Code != -32603 {
 			t.Errorf("%.30s: %v", data, err)
 		}
-		if again := m.wrap(err); again.Error() != want {
+		if again := maskError(m, err); again.Error() != want {
 			t.Errorf("wrapped twice: %v", again)
 		}
 	}
@@ -145,12 +87,37 @@ func TestErrorData(t *testing.T) {
 	}
 }
 
-// The work of masking grows with the text, also where the text is all but a secret.
-func TestMaskingGrows(t *testing.T) {
-	secret := strings.Repeat("aaaaaaa1", 8)
-	f := newFinder([]string{secret, "tok_live_8f3A9c1D2e77Qx"})
-	growth.Check(t, 4000, func(n int) int {
-		text := strings.Repeat("aaaaaaa1aaaaaab ", n/16)
-		return growth.Bytes(func() { f.hide(text) })
-	})
+// The arguments of a program, and what it inherits.
+func TestSecretsOfPrograms(t *testing.T) {
+	t.Setenv("TENON_TEST_API_KEY", "inherited-one")
+	t.Setenv("TENON_TEST_MODE", "inherited-mode")
+	args := []string{"--token=letmein", "--password", "hunter2", "--max-tokens", "25000", "--mode", "production", "MY_KEY=sesame1", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "./data"}
+	said := strings.Join(args, " ") + " inherited-one inherited-mode"
+	m := newMasker(Stdio{Command: "x", Args: args})
+	want := "--token=*** --password *** --max-tokens 25000 --mode production MY_KEY=*** *** ./data *** inherited-mode"
+	if got := m.Hide(said); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	clean := newMasker(Stdio{Command: "x", CleanEnv: true})
+	if got := clean.Hide(said); !slices.Equal(strings.Fields(got), strings.Fields(said)) {
+		t.Errorf("of a server with an environment of its own: %s", got)
+	}
+}
+
+// A program that shows configurations masks them as the host does.
+func TestMaskSecrets(t *testing.T) {
+	tests := []struct {
+		config     ServerConfig
+		text, want string
+	}{
+		{Stdio{Args: []string{"--token=letmein", "--mode", "production"}}, `["--token=letmein","--mode","production"]`, `["--token=***","--mode","production"]`},
+		{Stdio{Env: map[string]string{"API_KEY": "letmein"}}, "the key letmein", "the key ***"},
+		{HTTP{URL: "https://jane:letmein@example.com/mcp"}, "https://jane:letmein@example.com/mcp", "https://jane:***@example.com/mcp"},
+		{SSE{Headers: map[string]string{"Authorization": "Bearer letmein"}}, "Bearer letmein", "***"},
+	}
+	for _, tt := range tests {
+		if got := MaskSecrets(tt.config, tt.text); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
 }

@@ -3,11 +3,8 @@ package mcphost
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"unicode/utf8"
 )
-
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // validUTF8 replaces what is not UTF-8, which no JSON reader agrees on.
 func validUTF8(b []byte) []byte {
@@ -15,19 +12,6 @@ func validUTF8(b []byte) []byte {
 		return b
 	}
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
-}
-
-// clip shortens a text to about n bytes, at a character's boundary, and makes
-// it valid UTF-8.
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 // idAtHead returns the id of a JSON-RPC message of which only the beginning may

@@ -482,7 +482,7 @@ func (o *owner) resume(l *liveLink) {
 			errs = append(errs, l.subscribe(ctx, uri))
 		}
 		if err := errors.Join(errs...); err != nil {
-			o.log.Warn("restoring subscriptions", "error", o.dialer.mask.wrap(err))
+			o.log.Warn("restoring subscriptions", "error", maskError(o.dialer.mask, err))
 		}
 	})
 }

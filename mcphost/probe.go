@@ -77,7 +77,7 @@ func (w *wire) lateAnswer(id int64, result json.RawMessage) {
 // nil if the two sides share no version of the stateless era.
 func initializeFrom(discover json.RawMessage) (*lateProbe, json.RawMessage) {
 	var d mcp.DiscoverResult
-	if decodeGuarded(discover, &d) != nil {
+	if unmarshal(discover, &d) != nil {
 		return nil, nil
 	}
 	i := slices.IndexFunc(mcp.SupportedProtocolVersions(), func(v string) bool {

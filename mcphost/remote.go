@@ -17,9 +17,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // lastInitialize is the newest version that is offered in initialize; newer
@@ -206,7 +208,7 @@ func (l *remoteLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, e
 	if err != nil {
 		return nil, err
 	}
-	return decodeResult(raw)
+	return toolresult.Decode(raw)
 }
 
 // onProgress finds the call that a server's progress is about.
@@ -219,7 +221,7 @@ func (l *remoteLink) onProgress(p *mcp.ProgressNotificationParams) {
 	on := l.progress[int64(f)]
 	l.mu.Unlock()
 	if on != nil {
-		on(Progress{Progress: p.Progress, Total: p.Total, Message: clip(p.Message[:min(len(p.Message), maxProgress+1)], maxProgress)})
+		on(Progress{Progress: p.Progress, Total: p.Total, Message: clip.Text(p.Message[:min(len(p.Message), maxProgress+1)], maxProgress)})
 	}
 }
 

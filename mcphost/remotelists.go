@@ -8,6 +8,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // elements reads the elements of one page of a list, before which others were listed. Those that cannot be read
@@ -20,10 +22,10 @@ func elements[T any](l *remoteLink, raw json.RawMessage, key string, before int,
 	if err != nil {
 		return "", before, err
 	}
-	count, _ = listed(page.elements, before, func(_ int, raw json.RawMessage) {
+	count = listed(page.elements, before, func(_ int, raw json.RawMessage) {
 		var v *T
-		if err := decodeGuarded(raw, &v); err != nil || v == nil {
-			l.wire.often.Warn("element of a list left out: it cannot be read", "list", key, "element", l.wire.mask.head(raw, noiseLine))
+		if err := unmarshal(raw, &v); err != nil || v == nil {
+			l.wire.often.Warn("element of a list left out: it cannot be read", "list", key, "element", l.wire.mask.Head(raw, noiseLine))
 			return
 		}
 		add(v)
@@ -94,7 +96,7 @@ func one[T any](ctx context.Context, l *remoteLink, do func(ctx context.Context)
 
 func decoded[T any](raw json.RawMessage) (*T, error) {
 	v := new(T)
-	if err := decodeGuarded(raw, v); err != nil {
+	if err := unmarshal(raw, v); err != nil {
 		return nil, fmt.Errorf("the result cannot be read: %w", err)
 	}
 	return v, nil
@@ -109,7 +111,7 @@ func answered[T any](ctx context.Context, l *remoteLink, do func(ctx context.Con
 		if err != nil {
 			return nil, err
 		}
-		requests, next, err := inputOf(raw)
+		requests, next, err := toolresult.DecodeInput(raw)
 		if err != nil {
 			return nil, err
 		}

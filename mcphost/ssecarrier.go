@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tenon-sdk/tenon/internal/secret"
 )
 
 // A sseCarrier speaks the HTTP+SSE transport of 2024-11-05: one stream of events
@@ -63,12 +65,12 @@ func (c *sseCarrier) open() (io.ReadCloser, *eventReader, error) {
 		return nil, nil, c.at.refusal(resp)
 	}
 	if t := baseType(resp.Header); t != "text/event-stream" {
-		return nil, nil, fmt.Errorf("the response is %q, not a stream of events; perhaps the server speaks streamable HTTP (type http): %w", c.at.mask.head([]byte(t), noiseLine), c.at.refusal(resp))
+		return nil, nil, fmt.Errorf("the response is %q, not a stream of events; perhaps the server speaks streamable HTTP (type http): %w", c.at.mask.Head([]byte(t), noiseLine), c.at.refusal(resp))
 	}
 	events := newEventReader(resp.Body, c.limit)
 	e, err := events.next()
 	if err == nil && e.name != "endpoint" {
-		err = fmt.Errorf("the stream begins with event %q, not with endpoint", c.at.mask.head([]byte(e.name), noiseLine))
+		err = fmt.Errorf("the stream begins with event %q, not with endpoint", c.at.mask.Head([]byte(e.name), noiseLine))
 	}
 	if err == nil {
 		err = c.address(strings.TrimSpace(string(e.data)))
@@ -91,12 +93,12 @@ func (c *sseCarrier) address(raw string) error {
 		return errors.New("the server names no usable address for messages")
 	}
 	if !sameOrigin(c.at.url, to) {
-		return fmt.Errorf("%w: messages are to go to another origin, %s", errRedirect, c.at.mask.head([]byte(safeURL(to)), noiseLine))
+		return fmt.Errorf("%w: messages are to go to another origin, %s", errRedirect, c.at.mask.Head([]byte(secret.SafeURL(to)), noiseLine))
 	}
 	to.User = c.at.url.User
 	e := *c.at
 	e.url = to
-	e.mask.learn(queryValues(to))
+	e.mask.Learn(queryValues(to))
 	c.to = &e
 	return nil
 }

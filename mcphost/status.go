@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/internal/secret"
 )
 
 // Status is the state of a server as users and models see it.
@@ -137,9 +139,9 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	}
 	switch cfg := c.cfg.(type) {
 	case HTTP:
-		s.URL = safeRawURL(cfg.URL)
+		s.URL = secret.SafeRawURL(cfg.URL)
 	case SSE:
-		s.URL = safeRawURL(cfg.URL)
+		s.URL = secret.SafeRawURL(cfg.URL)
 	}
 	c.mu.Lock()
 	rec, state, shows := c.rec, c.state, c.showsTools()
@@ -193,6 +195,6 @@ func (c *conn) diagnose(s *ServerStatus, rec *record) {
 	if errors.As(rec.err, &ce) && rec.link == nil && (ce.Stderr != "" || len(ce.NoiseHead) > 0) {
 		s.Stderr, s.Noise, s.NoiseHead = ce.Stderr, ce.Noise, ce.NoiseHead
 	}
-	s.Stderr = c.dialer.mask.hide(s.Stderr)
-	s.NoiseHead = c.dialer.mask.args(s.NoiseHead)
+	s.Stderr = c.dialer.mask.Hide(s.Stderr)
+	s.NoiseHead = c.dialer.mask.HideAll(s.NoiseHead)
 }

@@ -169,7 +169,7 @@ func (c *httpCarrier) send(ctx context.Context, m *outgoing) error {
 	default:
 		defer release()
 		e := c.at.refusal(resp)
-		return fmt.Errorf("the response is %q, not JSON or a stream of events: %w", c.at.mask.head([]byte(t), noiseLine), e)
+		return fmt.Errorf("the response is %q, not JSON or a stream of events: %w", c.at.mask.Head([]byte(t), noiseLine), e)
 	}
 }
 
@@ -366,7 +366,7 @@ func (c *httpCarrier) answerJSON(m *outgoing, resp *http.Response) error {
 	}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
 	if len(body) == 0 || !c.wire.receive(body) {
-		return fmt.Errorf("the response is not a JSON-RPC message: %s", c.at.mask.head(body, bodyHead))
+		return fmt.Errorf("the response is not a JSON-RPC message: %s", c.at.mask.Head(body, bodyHead))
 	}
 	// A reply with another id answers nothing; ours will not come.
 	if e := replyError(body); e != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/jsonequal"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -42,7 +43,7 @@ type Tool struct {
 // mean the same: what a model is sent stays the same then.
 func keepSchemas(had map[string]*Tool, tools []Tool) {
 	keep := func(had json.RawMessage, now *json.RawMessage) {
-		if had != nil && *now != nil && comparer(had)(*now) {
+		if had != nil && *now != nil && jsonequal.To(had)(*now) {
 			*now = had
 		}
 	}

@@ -16,9 +16,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/jsonl"
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -111,7 +113,7 @@ type pending struct {
 type wire struct {
 	log     *slog.Logger
 	often   *limitedLog // of what a server may repeat as often as it likes
-	mask    masker
+	mask    *secret.Masker
 	car     carrier
 	handle  notifications
 	probing time.Duration // how long server/discover may take; zero for ever
@@ -154,7 +156,7 @@ type notifications struct {
 	resourceUpdated func(uri string)
 }
 
-func newWire(ctx context.Context, log *slog.Logger, mask masker, handle notifications, probing time.Duration) *wire {
+func newWire(ctx context.Context, log *slog.Logger, mask *secret.Masker, handle notifications, probing time.Duration) *wire {
 	return &wire{
 		ctx:       context.WithoutCancel(ctx), // of messages that nobody waits for; the carrier ends them
 		log:       log,
@@ -256,7 +258,7 @@ func (w *wire) request(ctx context.Context, out *outgoing) error {
 
 func (w *wire) report(what string, err error) {
 	if err != nil {
-		w.log.Debug("message not delivered", "what", what, "error", w.mask.wrap(err))
+		w.log.Debug("message not delivered", "what", what, "error", maskError(w.mask, err))
 	}
 }
 
@@ -398,7 +400,7 @@ func (w *wire) message(m *rpcmsg.Message) bool {
 		w.reply(m)
 	case m.Notification():
 		w.notification(m)
-	case m.Fault != nil && isNull(m.ID): // its id cannot be used
+	case m.Fault != nil && jsonscan.IsNull(m.ID): // its id cannot be used
 		w.log.Debug("message of the server cannot be used", "error", m.Fault.Message)
 	case m.Method != "" && m.ID != nil:
 		w.serverRequest(m)
@@ -416,14 +418,14 @@ func (w *wire) message(m *rpcmsg.Message) bool {
 
 func (w *wire) reply(m *rpcmsg.Message) {
 	id, ok := w.number(m.ID)
-	if isNull(m.ID) && m.Error != nil {
+	if jsonscan.IsNull(m.ID) && m.Error != nil {
 		// The server could not make out which request this is about.
 		if id, ok = w.onlyPending(); !ok {
-			w.often.Warn("the server reports an error of no request in particular", "error", w.mask.head(m.Error, noiseLine))
+			w.often.Warn("the server reports an error of no request in particular", "error", w.mask.Head(m.Error, noiseLine))
 		}
 	}
 	if !ok {
-		w.log.Debug("reply to no request thrown away", "id", w.mask.head(m.ID, noiseLine))
+		w.log.Debug("reply to no request thrown away", "id", w.mask.Head(m.ID, noiseLine))
 		return
 	}
 	p := w.take(id)
@@ -432,7 +434,7 @@ func (w *wire) reply(m *rpcmsg.Message) {
 		w.lateAnswer(id, m.Result)
 		return
 	}
-	if m.Error != nil && !isNull(m.Error) {
+	if m.Error != nil && !jsonscan.IsNull(m.Error) {
 		e := wireError(m.Error)
 		if p.scope != nil {
 			p.scope.refusal = e // the library mistakes some codes for its own
@@ -475,12 +477,13 @@ func (w *wire) trimHandshake(result json.RawMessage) json.RawMessage {
 		return result
 	}
 	cut := map[string]json.RawMessage{}
-	eachMember(result, func(key string, value json.RawMessage) {
+	_ = jsonscan.Object(result, func(name []byte, value json.RawMessage) { // any other value has no members
+		key := string(name)
 		if key == "instructions" {
 			value = cutText(value, maxInstructions)
 		}
 		if len(value) > maxHandshake || len(key) > noiseLine {
-			w.often.Warn("member of the answer to the handshake left out: it is too long", "member", w.mask.head([]byte(key), noiseLine), "bytes", len(value))
+			w.often.Warn("member of the answer to the handshake left out: it is too long", "member", w.mask.Head([]byte(key), noiseLine), "bytes", len(value))
 			return
 		}
 		cut[key] = bytes.Clone(value)
@@ -569,7 +572,7 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 	}
 	out := &jsonrpc.Error{Code: jsonrpc.CodeInternalError}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		out.Message = clip(string(raw), noiseLine)
+		out.Message = clip.Text(string(raw), noiseLine)
 		return out
 	}
 	var code float64
@@ -577,7 +580,7 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 		out.Code = int64(code)
 	}
 	if json.Unmarshal(e.Message, &out.Message) != nil || out.Message == "" {
-		out.Message = clip(string(raw), noiseLine)
+		out.Message = clip.Text(string(raw), noiseLine)
 	}
 	out.Data = e.Data
 	return shortened(out)
@@ -586,7 +589,7 @@ func wireError(raw json.RawMessage) *jsonrpc.Error {
 // shortened bounds a server's error, which ends up in statuses, logs and results.
 func shortened(e *jsonrpc.Error) *jsonrpc.Error {
 	if n := len(e.Message) - maxErrorText; n > 0 {
-		e.Message = clip(e.Message[:maxErrorText+1], maxErrorText) + fmt.Sprintf(" (%d bytes left out)", n)
+		e.Message = clip.Text(e.Message[:maxErrorText+1], maxErrorText) + fmt.Sprintf(" (%d bytes left out)", n)
 	}
 	if len(e.Data) > maxErrorData {
 		e.Message += fmt.Sprintf(" (with %d bytes of data, which are left out)", len(e.Data))
@@ -614,7 +617,7 @@ func (w *wire) notification(m *rpcmsg.Message) {
 		err = decodeTo(m.Params, func(p *mcp.ResourceUpdatedNotificationParams) { w.handle.resourceUpdated(p.URI) })
 	}
 	if err != nil {
-		w.log.Debug("notification of the server cannot be read", "method", m.Method, "error", w.mask.head([]byte(err.Error()), noiseLine))
+		w.log.Debug("notification of the server cannot be read", "method", m.Method, "error", w.mask.Head([]byte(err.Error()), noiseLine))
 	}
 }
 
@@ -638,7 +641,7 @@ func (w *wire) noise(line []byte) {
 	if len(w.noiseHead) >= noiseKept {
 		return
 	}
-	head := w.mask.head(line, noiseLine)
+	head := w.mask.Head(line, noiseLine)
 	w.noiseHead = append(w.noiseHead, head)
 	if w.noiseN == 1 {
 		w.log.Warn("the server writes to stdout what is no message", "line", head)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/toolname"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
@@ -241,7 +241,7 @@ func (ss *guestSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpser
 	if err != nil || r == nil {
 		return r, err
 	}
-	r = g.shape(c, r)
+	r = g.shape(ctx, c, r)
 	if timedOut && r.IsError {
 		mayHaveRun := *r // it may be shared
 		mayHaveRun.Content = append(slices.Clone(r.Content), &mcp.TextContent{Text: "The tool may have run."})
@@ -269,12 +269,12 @@ func (g *guest) refuseRounded(ctx context.Context, c mcpserver.Call) *mcpserver.
 // shape puts a result in a form of which the CLI shows the model everything that it can read: of an
 // error result it takes nothing but the texts, and structured content takes the place of all texts,
 // its numbers rounded.
-func (g *guest) shape(c mcpserver.Call, r *mcpserver.Result) *mcpserver.Result {
+func (g *guest) shape(ctx context.Context, c mcpserver.Call, r *mcpserver.Result) *mcpserver.Result {
 	out := *r
 	switch {
 	case r.IsError:
 		out.Content, out.StructuredContent = nil, nil
-		for _, b := range mcphost.ModelContent(g.name, c.Name, r, nil) {
+		for _, b := range toolresult.Convert(ctx, g.name, c.Name, r, nil) {
 			out.Content = append(out.Content, &mcp.TextContent{Text: b.Text})
 		}
 	case len(r.StructuredContent) > 0 && !g.saysItAll(r):

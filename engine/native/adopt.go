@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // adoptResults lets the model go on reading the stored results that a given history names: those in
@@ -22,7 +22,7 @@ func (s *session) adoptResults(history []agent.Message) {
 			if !ok || r.IsError {
 				continue
 			}
-			file := filepath.Base(mcphost.StoredPath(r.Text()))
+			file := filepath.Base(toolresult.StoredPath(r.Text()))
 			if !bytes.Contains(u.ToolUseResult, []byte(file)) && s.store.AdoptFrom(r.Text()) {
 				s.stored.Store(true)
 			}

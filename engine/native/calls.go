@@ -13,6 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // A call is a tool call of the model's.
@@ -55,14 +56,14 @@ func errorAnswer(c *call, text string) answer {
 		text = "Unknown error"
 	}
 	return answer{
-		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(mcphost.EscapeHostTags(cutError(text))), IsError: true},
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(toolresult.EscapeHostTags(cutError(text))), IsError: true},
 		raw:    encode("Error: " + text),
 	}
 }
 
 // misuse answers a call of a tool that there is not, or not for the model, in the words of the CLI.
 func misuse(c *call, format string, args ...any) *answer {
-	text := "<tool_use_error>Error: " + mcphost.EscapeHostTags(strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")) + "</tool_use_error>"
+	text := "<tool_use_error>Error: " + toolresult.EscapeHostTags(strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")) + "</tool_use_error>"
 	return &answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(cutError(text)), IsError: true},
 		raw:    encode("Error: " + text),
@@ -252,8 +253,8 @@ func failedCall(c *call, err error) answer {
 // convert makes a tool's result readable for the model and keeps it for the program.
 func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) answer {
 	t.s.named.addFrom(c.tool.Server, res)
-	blocks := mcphost.ModelContent(c.tool.Server, c.tool.Name, res, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
-	content := modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
+	blocks := toolresult.Convert(t.ctx, c.tool.Server, c.tool.Name, res, &toolresult.ConvertOptions{Save: t.s.store.Save})
+	content := modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
 	if res.IsError && t.s.finder.unread(c.tool) && !fitsSchema(c.tool.InputSchema, args) {
 		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
 	}
@@ -269,7 +270,7 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 }
 
 // modelContent are a result's blocks in the form of the request.
-func modelContent(blocks []mcphost.ContentBlock) agent.Content {
+func modelContent(blocks []toolresult.Block) agent.Content {
 	var content agent.Content
 	for _, b := range blocks {
 		switch b.Type {

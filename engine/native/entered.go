@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -11,20 +12,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // enter makes the blocks of the program's content as they are sent, without those that hold nothing. Every
 // later request has to be one that the API takes: images are brought within the limits of a request with
 // many images, and breakpoints of the cache are kept apart, since a request has only so many.
-func (s *session) enter(content agent.Content) []part {
+func (s *session) enter(ctx context.Context, content agent.Content) []part {
 	var parts []part
 	for _, b := range content {
 		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
 			continue
 		}
-		fitted, notes := fitBlock(b)
+		fitted, notes := fitBlock(ctx, b)
 		for _, note := range notes {
 			s.note("informational", informational{Content: note, Level: "notice", Tag: tagImageFitted})
 		}
@@ -40,15 +41,15 @@ func (s *session) enter(content agent.Content) []part {
 const tagImageFitted = "image_fitted"
 
 // fitBlock returns what stands for a block in whose place an image may be too large, and what there is to say about that.
-func fitBlock(b agent.Block) (fitted agent.Content, notes []string) {
+func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes []string) {
 	switch b := known(b).(type) {
 	case *agent.ImageBlock:
-		if content, note := fitGivenImage(b); note != "" {
+		if content, note := fitGivenImage(ctx, b); note != "" {
 			return content, []string{note}
 		}
 	case *agent.UnknownBlock:
 		if b.Type == "document" {
-			return fitDocument(b)
+			return fitDocument(ctx, b)
 		}
 	}
 	return agent.Content{b}, nil
@@ -56,7 +57,7 @@ func fitBlock(b agent.Block) (fitted agent.Content, notes []string) {
 
 // fitGivenImage brings an image of the program's within the limits. What is no image that could be looked at
 // is left to the API, which refuses it at once. note is empty if the image stays.
-func fitGivenImage(b *agent.ImageBlock) (fitted agent.Content, note string) {
+func fitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Content, note string) {
 	if b.Source.Type != "base64" {
 		return nil, ""
 	}
@@ -65,7 +66,7 @@ func fitGivenImage(b *agent.ImageBlock) (fitted agent.Content, note string) {
 	if err != nil || max(cfg.Width, cfg.Height) <= maxImageSide && len(b.Source.Data) <= maxImageBase64 {
 		return nil, ""
 	}
-	fitted = scaledImage(b.Source.MediaType, data)
+	fitted = scaledImage(ctx, b.Source.MediaType, data)
 	if i := slices.IndexFunc(fitted, func(b agent.Block) bool { _, ok := b.(*agent.ImageBlock); return ok }); i >= 0 {
 		fitted[i].(*agent.ImageBlock).Extra = b.Extra
 		return fitted, fmt.Sprintf("An image of %d by %d pixels was scaled down: a request with many images takes %d at most.", cfg.Width, cfg.Height, maxImageSide)
@@ -74,13 +75,13 @@ func fitGivenImage(b *agent.ImageBlock) (fitted agent.Content, note string) {
 }
 
 // scaledImage is an image as a result of a tool would show it: scaled down if it is too large, or a note.
-func scaledImage(mediaType string, data []byte) agent.Content {
+func scaledImage(ctx context.Context, mediaType string, data []byte) agent.Content {
 	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: mediaType, Data: data}}}
-	return modelContent(mcphost.ModelContent("the history", "image", res, nil))
+	return modelContent(toolresult.Convert(ctx, "the history", "image", res, nil))
 }
 
 // fitDocument fits the images among the content of a document.
-func fitDocument(b *agent.UnknownBlock) (fitted agent.Content, notes []string) {
+func fitDocument(ctx context.Context, b *agent.UnknownBlock) (fitted agent.Content, notes []string) {
 	same := agent.Content{b}
 	var fields, source map[string]json.RawMessage
 	var content agent.Content
@@ -90,7 +91,7 @@ func fitDocument(b *agent.UnknownBlock) (fitted agent.Content, notes []string) {
 	}
 	var inner agent.Content
 	for _, b := range content {
-		blocks, said := fitBlock(b)
+		blocks, said := fitBlock(ctx, b)
 		inner, notes = append(inner, blocks...), append(notes, said...)
 	}
 	if len(notes) == 0 {

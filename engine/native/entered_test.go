@@ -186,7 +186,7 @@ func TestExactImageLimits(t *testing.T) {
 			if got := fitsAPI(b.Source, tt.data); got != tt.fits {
 				t.Errorf("in the history: %v", got)
 			}
-			if _, note := fitGivenImage(b); (note == "") != tt.fits {
+			if _, note := fitGivenImage(t.Context(), b); (note == "") != tt.fits {
 				t.Errorf("in an input: %q", note)
 			}
 		})

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolresult"
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
 // fenced is the model's copy of a tool in which the server that describes it cannot speak as the host. In the
 // schema that is all that is there to be read: what values are compared with stays, or nobody could give them.
 func fenced(m toolschema.Model) toolschema.Model {
-	m.Description = mcphost.EscapeHostTags(m.Description)
+	m.Description = toolresult.EscapeHostTags(m.Description)
 	m.InputSchema = escapeJSON(m.InputSchema, false)
 	return m
 }
@@ -45,7 +45,7 @@ type tagEscaper struct{ changed bool }
 func (e *tagEscaper) value(v any, read bool) any {
 	switch v := v.(type) {
 	case string:
-		if escaped := mcphost.EscapeHostTags(v); read && escaped != v {
+		if escaped := toolresult.EscapeHostTags(v); read && escaped != v {
 			e.changed = true
 			return escaped
 		}

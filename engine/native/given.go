@@ -41,6 +41,7 @@ func (g *given) repair(index int, kind, format string, args ...any) {
 
 // A loader makes a history of the messages of an earlier run.
 type loader struct {
+	ctx context.Context // of loading
 	given
 	history history
 	models  []string // the session's, by their own names
@@ -85,7 +86,7 @@ type givenResult struct {
 // loadHistory makes a history of what an earlier run said. models are those that the session asks. It ends early
 // with ctx; what it returns is worth nothing then.
 func loadHistory(ctx context.Context, msgs []agent.Message, models ...string) (history, given) {
-	l := &loader{models: models}
+	l := &loader{ctx: ctx, models: models}
 	for _, m := range l.choose(msgs) {
 		if ctx.Err() != nil {
 			break

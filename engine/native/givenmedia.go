@@ -55,7 +55,7 @@ func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
 	if clean && fitsAPI(src, data) {
 		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
 	}
-	fitted := scaledImage(src.MediaType, data)
+	fitted := scaledImage(l.ctx, src.MediaType, data)
 	l.repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip(fitted.Text(), 300))
 	return fitted
 }

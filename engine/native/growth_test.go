@@ -16,6 +16,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // manyOf is n pieces of text after one another.
@@ -269,7 +270,7 @@ func TestAnnouncementsGrowWithTheServers(t *testing.T) {
 //
 // fault H3
 func TestSearchInAStoredResultEnds(t *testing.T) {
-	s := &session{store: mcphost.NewResultStore("", 0)}
+	s := &session{store: toolresult.NewStore("", 0)}
 	defer s.store.Close()
 	path, err := s.store.StoreText("s", "t", strings.Repeat(strings.Repeat("a", 200)+"b\n", 20_000))
 	if err != nil {
@@ -286,11 +287,11 @@ func TestSearchInAStoredResultEnds(t *testing.T) {
 
 // Results cost in proportion to what is in them.
 func TestResultsGrowWithTheirContent(t *testing.T) {
-	s := &session{store: mcphost.NewResultStore("", 0), opts: &agent.Options{}, api: &api{}}
+	s := &session{store: toolresult.NewStore("", 0), opts: &agent.Options{}, api: &api{}}
 	s.api.countless.Store(true)
 	defer s.store.Close()
 	tr := &turn{s: s, ctx: t.Context()}
-	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: "mcp__s__t"}, tool: &tool{Tool: mcphost.Tool{Server: "s", Name: "t", MaxResultSize: mcphost.MaxDeclaredChars}}}
+	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: "mcp__s__t"}, tool: &tool{Tool: mcphost.Tool{Server: "s", Name: "t", MaxResultSize: toolresult.MaxDeclaredChars}}}
 	growth.Check(t, 1000, func(n int) int {
 		res := &mcpserver.Result{}
 		for i := range n {

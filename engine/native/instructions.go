@@ -8,6 +8,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 const (
@@ -55,7 +56,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 // quoted is a text of a server's in which no line begins like one of the host's, and nothing looks like the
 // tags that the host speaks in.
 func quoted(text string) string {
-	lines := strings.Split(lineEnds.Replace(mcphost.EscapeHostTags(text)), "\n")
+	lines := strings.Split(lineEnds.Replace(toolresult.EscapeHostTags(text)), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight("> "+line, " ")
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 const (
 	// maxErrorChars is the longest text of an error of the engine's own, in characters; of a longer one
-	// both ends are kept. Those of tools are bounded by [mcphost.FitOutput] in the same way.
+	// both ends are kept. Those of tools are bounded by [toolresult.Fit] in the same way.
 	maxErrorChars = 10_000
 	// countTimeout bounds one question about the weight of a result.
 	countTimeout = 5 * time.Second
@@ -48,9 +48,9 @@ func skip(text string, n int) int {
 }
 
 // outputOptions are the limits of a result. declared is the limit in characters that its tool asks for.
-func (t *turn) outputOptions(server, tool string, isError bool, declared int) *mcphost.OutputOptions {
-	limits := mcphost.OutputLimitsFrom(t.s.env.lookup)
-	return &mcphost.OutputOptions{
+func (t *turn) outputOptions(server, tool string, isError bool, declared int) *toolresult.FitOptions {
+	limits := toolresult.LimitsFromEnv(t.s.env.lookup)
+	return &toolresult.FitOptions{
 		Limits: limits, IsError: isError, Declared: declared, ReadTool: readTool,
 		Store: func(text string) (string, error) {
 			path, err := t.s.store.StoreText(server, tool, text)
@@ -64,7 +64,7 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *m
 		CountTokens: func(ctx context.Context, text string) (int, error) {
 			limit := limits.Tokens
 			if limit == 0 {
-				limit = mcphost.DefaultOutputTokens
+				limit = toolresult.DefaultTokens
 			}
 			estimate := utf8.RuneCountInString(text) / charsPerToken
 			if estimate > countReach*limit {
@@ -77,23 +77,23 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *m
 
 // fitContent brings content that is not a tool's own within the limits of results.
 func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
-	var blocks []mcphost.ContentBlock
+	var blocks []toolresult.Block
 	var others agent.Content
 	total := 0
 	for _, b := range content {
 		switch b := b.(type) {
 		case *agent.TextBlock:
-			blocks = append(blocks, mcphost.ContentBlock{Type: "text", Text: b.Text})
+			blocks = append(blocks, toolresult.Block{Type: "text", Text: b.Text})
 			total += len(b.Text)
 		default:
-			blocks = append(blocks, mcphost.ContentBlock{Type: "image"}) // counts as one, whatever it is
+			blocks = append(blocks, toolresult.Block{Type: "image"}) // counts as one, whatever it is
 			others = append(others, b)
 		}
 	}
-	if total <= mcphost.DefaultOutputChars && t.s.env.get("MAX_MCP_OUTPUT_TOKENS") == "" {
+	if total <= toolresult.DefaultChars && t.s.env.get("MAX_MCP_OUTPUT_TOKENS") == "" {
 		return content
 	}
-	fitted := mcphost.FitOutput(t.ctx, blocks, t.outputOptions("hook", c.use.Name, false, 0))
+	fitted := toolresult.Fit(t.ctx, blocks, t.outputOptions("hook", c.use.Name, false, 0))
 	if len(fitted) == len(blocks) && &fitted[0] == &blocks[0] {
 		return content
 	}

@@ -262,7 +262,7 @@ func (t *turn) tooLate(in *agent.Input) *agent.Result {
 	if in.UUID != "" {
 		t.uuids = append(t.uuids, in.UUID)
 	}
-	parts := t.s.enter(in.Content)
+	parts := t.s.enter(t.ctx, in.Content)
 	t.s.history.addUser(parts...)
 	t.s.replay(in, parts)
 	return t.aborted(nil, agent.ReasonAbortedStreaming)

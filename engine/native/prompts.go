@@ -16,6 +16,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // commandsWait bounds the wait for the servers' lists of prompts. What is not there by then is left
@@ -175,7 +176,7 @@ func (s *session) CompleteCommand(ctx context.Context, name, argument, value str
 func (t *turn) expand(in *agent.Input) ([]part, string) {
 	text := strings.TrimLeftFunc(in.Content.Text(), unicode.IsSpace)
 	if !strings.HasPrefix(text, "/mcp__") {
-		return t.s.enter(in.Content), ""
+		return t.s.enter(t.ctx, in.Content), ""
 	}
 	c, rest, ok := t.findCommand(text[1:])
 	if !ok {
@@ -199,13 +200,13 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 		if m == nil {
 			continue
 		}
-		blocks := mcphost.ModelContent(c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
-		for _, b := range modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
+		blocks := toolresult.Convert(t.ctx, c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &toolresult.ConvertOptions{Save: t.s.store.Save})
+		for _, b := range modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
 			parts = append(parts, part{raw: encodeBlock(b)})
 		}
 	}
 	beside := slices.DeleteFunc(slices.Clone(in.Content), func(b agent.Block) bool { _, ok := b.(*agent.TextBlock); return ok })
-	return append(parts, t.s.enter(beside)...), ""
+	return append(parts, t.s.enter(t.ctx, beside)...), ""
 }
 
 // findCommand finds the command that a text begins with, and what follows it. The names of prompts may

@@ -14,6 +14,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // The tools for resources, under the names that Claude Code gives them. The model has them from when a
@@ -134,7 +135,7 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 	if len(items) == 0 {
 		return textAnswer(c, "No resources found.")
 	}
-	return t.fitAnswer(c, "resources", "list", []mcphost.ContentBlock{{Type: "text", Text: mcphost.EscapeHostTags(string(encode(items)))}})
+	return t.fitAnswer(c, "resources", "list", []toolresult.Block{{Type: "text", Text: toolresult.EscapeHostTags(string(encode(items)))}})
 }
 
 // resourcesOf lists what one server has. What cannot be listed is told of.
@@ -222,14 +223,14 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 	if len(wrapped.Content) == 0 {
 		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", clip(in.URI, 300), srv.name))
 	}
-	blocks := mcphost.ModelContent(srv.name, "resource", wrapped, &mcphost.ContentOptions{Save: t.s.store.Save, Context: t.ctx})
+	blocks := toolresult.Convert(t.ctx, srv.name, "resource", wrapped, &toolresult.ConvertOptions{Save: t.s.store.Save})
 	return t.fitAnswer(c, srv.name, "resource", blocks)
 }
 
 // fitAnswer answers a call of one of the engine's own tools with what a server sent, within the limits
 // of results.
-func (t *turn) fitAnswer(c *call, server, what string, blocks []mcphost.ContentBlock) answer {
-	content := modelContent(mcphost.FitOutput(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
+func (t *turn) fitAnswer(c *call, server, what string, blocks []toolresult.Block) answer {
+	content := modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
 	if len(content) == 0 {
 		return textAnswer(c, "")
 	}

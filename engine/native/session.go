@@ -21,6 +21,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 const (
@@ -63,8 +64,8 @@ type session struct {
 	table       *table
 	finder      finder
 	kit         toolDefinitions
-	store       *mcphost.ResultStore // what is too large for the model
-	offer       *offer               // the tools of the latest request
+	store       *toolresult.Store // what is too large for the model
+	offer       *offer            // the tools of the latest request
 	commandList commandList
 	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
 	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
@@ -128,7 +129,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
-		finder: newFinder(o, environ(o.Env)), store: mcphost.NewResultStore(e.opts.ResultsDir, 0),
+		finder: newFinder(o, environ(o.Env)), store: toolresult.NewStore(e.opts.ResultsDir, 0),
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {

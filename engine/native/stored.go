@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // readTool is the tool that reads and searches stored results. The model has it from the first stored
@@ -30,7 +30,7 @@ func newReadTool() *tool {
 func (t *turn) readStored(c *call, args json.RawMessage) answer {
 	var in struct {
 		Path string `json:"path"`
-		mcphost.StoredQuery
+		toolresult.Query
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
 		return errorAnswer(c, "The input cannot be read: "+err.Error())
@@ -38,7 +38,7 @@ func (t *turn) readStored(c *call, args json.RawMessage) answer {
 	if in.Path == "" {
 		return errorAnswer(c, "path is missing: give the path that the result was saved to")
 	}
-	text, err := t.s.store.ReadContext(t.ctx, in.Path, in.StoredQuery)
+	text, err := t.s.store.Read(t.ctx, in.Path, in.Query)
 	if err != nil {
 		return errorAnswer(c, err.Error())
 	}

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 var savedPath = regexp.MustCompile(`saved to:? (\S+?)\.?\s`)
@@ -258,7 +258,7 @@ func TestLongHookOutputKeepsItsImages(t *testing.T) {
 		if len(got) < 2 || !bytes.Equal(encode(got[1]), encode(img)) {
 			t.Errorf("%d characters: %d blocks, %.300s", n, len(got), encode(got))
 		}
-		if n := len(got.Text()); n > mcphost.MaxDeclaredChars+1000 {
+		if n := len(got.Text()); n > toolresult.MaxDeclaredChars+1000 {
 			t.Errorf("%d bytes of text", n)
 		}
 	}

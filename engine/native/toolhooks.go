@@ -15,6 +15,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // namingEvents are the events whose hooks of kind mcp_tool name their server for the first turn's wait: prompts, tool
@@ -224,7 +225,7 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
 		switch {
 		case event == "UserPromptSubmit" || event == "SessionStart":
-			return &hookReply{out: agent.HookOutput{AdditionalContext: mcphost.EscapeHostTags(text)}}, nil
+			return &hookReply{out: agent.HookOutput{AdditionalContext: toolresult.EscapeHostTags(text)}}, nil
 		case strict:
 			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
 		}
@@ -252,7 +253,7 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 // fence escapes the host's tags in what the model may read of an answer.
 func (r *hookReply) fence() {
 	for _, text := range []*string{&r.Reason, &r.StopReason, &r.Specific.AdditionalContext, &r.Specific.PermissionReason} {
-		*text = mcphost.EscapeHostTags(*text)
+		*text = toolresult.EscapeHostTags(*text)
 	}
 	r.Specific.UpdatedOutput = escapeJSON(r.Specific.UpdatedOutput, true)
 	r.Specific.UpdatedMCPOutput = escapeJSON(r.Specific.UpdatedMCPOutput, true)

@@ -30,6 +30,9 @@ var rooms = []room{
 	{path: "internal/toolname"},
 	{path: "internal/jsonl"},
 	{path: "internal/jsonscan"},
+	{path: "internal/clip"},
+	{path: "internal/jsonequal"},
+	{path: "internal/secret", imports: []string{"internal/clip"}},
 	{path: "internal/rpcmsg", imports: []string{"internal/jsonscan"}},
 	{path: "internal/subproc"},
 
@@ -47,11 +50,12 @@ var rooms = []room{
 	{path: "toolsearch"},
 	{path: "mcpauth"},
 
+	{path: "toolresult", imports: []string{"mcpserver", "internal/toolname", "internal/clip", "internal/jsonequal", "internal/jsonscan"}},
 	{
 		path: "mcphost",
 		imports: []string{
-			"mcpserver", "mcpauth", "toolschema", "toolsearch", "permission",
-			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg", "internal/subproc", "internal/schemaguard",
+			"mcpserver", "mcpauth", "toolresult", "toolschema", "toolsearch", "permission",
+			"internal/clip", "internal/jsonequal", "internal/secret", "internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg", "internal/subproc", "internal/schemaguard",
 		},
 	},
 	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
@@ -64,7 +68,7 @@ var rooms = []room{
 		path: "engine/native",
 		imports: []string{
 			"engine/internal/kit",
-			"agent", "mcpconfig", "mcphost", "mcpserver", "toolschema", "toolsearch", "permission",
+			"agent", "mcpconfig", "mcphost", "mcpserver", "toolresult", "toolschema", "toolsearch", "permission",
 			"internal/toolname", "internal/schemaguard",
 		},
 	},
@@ -72,7 +76,7 @@ var rooms = []room{
 		path: "engine/claudecode",
 		imports: []string{
 			"engine/internal/kit",
-			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolschema",
+			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolresult", "toolschema",
 			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},
 	},

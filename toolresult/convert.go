@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/jsonequal"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -34,9 +36,9 @@ const (
 	maxBlocks = 100
 )
 
-// A ContentBlock is a block of a tool's result as a model can read it: text or
+// A Block is a block of a tool's result as a model can read it: text or
 // an image.
-type ContentBlock struct {
+type Block struct {
 	// Type is "text" or "image".
 	Type string
 	// Text is never empty in a text block.
@@ -47,21 +49,17 @@ type ContentBlock struct {
 	Data     []byte
 }
 
-// ContentOptions are options of [ModelContent]. Nil means the defaults.
-type ContentOptions struct {
+// ConvertOptions are options of [Convert]. Nil means the defaults.
+type ConvertOptions struct {
 	// Save stores binary content that a model cannot read and returns a path to
 	// it. Nil means that it is described only.
 	Save func(name, mimeType string, data []byte) (path string, err error)
 	// MaxImageBytes is the largest image that is passed on, in bytes of its
 	// base64 form. Zero means DefaultMaxImageBytes. A larger one is scaled down.
 	MaxImageBytes int
-	// Context ends the wait for memory to scale large images in: there is 256 MiB
-	// for all images that are decoded in this process at one time. An image that
-	// was waiting is noted and not shown. Nil never ends it.
-	Context context.Context
 }
 
-// ModelContent converts a tool's result to what a model can read. It never
+// Convert converts a tool's result to what a model can read. It never
 // returns an empty slice or an empty text, and its texts are valid UTF-8. An
 // error result has text only, as the Messages API demands. It does not modify r.
 //
@@ -72,16 +70,13 @@ type ContentOptions struct {
 //	resource link        a line with name, URI and description
 //	structured content   its JSON, after the other blocks, unless they say the same
 //	nothing at all       a note that the tool ended without output
-func ModelContent(server, tool string, r *mcpserver.Result, o *ContentOptions) []ContentBlock {
+func Convert(ctx context.Context, server, tool string, r *mcpserver.Result, o *ConvertOptions) []Block {
 	c := converter{
-		ctx: noContext{}, server: server, tool: toolname.Full(server, tool), isError: r.IsError,
+		ctx: ctx, server: server, tool: toolname.Full(server, tool), isError: r.IsError,
 		limit: DefaultMaxImageBytes, room: maxImagesBytes,
 	}
 	if o != nil {
 		c.save = o.Save
-		if o.Context != nil {
-			c.ctx = o.Context
-		}
 		if o.MaxImageBytes > 0 {
 			c.limit = o.MaxImageBytes
 		}
@@ -113,12 +108,12 @@ type converter struct {
 	images, room int
 	save         func(name, mimeType string, data []byte) (string, error)
 	saved        int
-	out          []ContentBlock
+	out          []Block
 }
 
 func (c *converter) text(s string) {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); strings.TrimSpace(s) != "" {
-		c.out = append(c.out, ContentBlock{Type: "text", Text: EscapeHostTags(s)})
+		c.out = append(c.out, Block{Type: "text", Text: EscapeHostTags(s)})
 	}
 }
 
@@ -213,7 +208,7 @@ func (c *converter) image(mimeType string, data []byte) {
 		return
 	}
 	c.room -= base64Len(img.data)
-	c.out = append(c.out, ContentBlock{Type: "image", MIMEType: img.mimeType, Data: img.data})
+	c.out = append(c.out, Block{Type: "image", MIMEType: img.mimeType, Data: img.data})
 	if img.note != "" {
 		c.textf("[%s]", img.note)
 	}
@@ -248,12 +243,12 @@ func (c *converter) store(mimeType string, data []byte) (string, error) {
 }
 
 // joinTexts makes one text of those that follow each other.
-func joinTexts(blocks []ContentBlock) []ContentBlock {
-	var out []ContentBlock
+func joinTexts(blocks []Block) []Block {
+	var out []Block
 	var texts []string
 	flush := func() {
 		if len(texts) > 0 {
-			out = append(out, ContentBlock{Type: "text", Text: strings.Join(texts, "\n")})
+			out = append(out, Block{Type: "text", Text: strings.Join(texts, "\n")})
 			texts = nil
 		}
 	}
@@ -271,11 +266,11 @@ func joinTexts(blocks []ContentBlock) []ContentBlock {
 
 // structured adds structured content, unless the texts say the same already.
 func (c *converter) structured(raw json.RawMessage) {
-	if len(raw) == 0 || isNull(raw) {
+	if len(raw) == 0 || jsonscan.IsNull(raw) {
 		return
 	}
 	var texts []string
-	same := comparer(raw)
+	same := jsonequal.To(raw)
 	for _, b := range c.out {
 		if b.Type == "text" {
 			if same([]byte(b.Text)) {
@@ -300,11 +295,11 @@ func (c *converter) structured(raw json.RawMessage) {
 // {"result": value} is the form for any value, and a text comes under many names.
 func onlyMember(raw json.RawMessage) (key string, value json.RawMessage) {
 	n := 0
-	eachMember(raw, func(k string, v json.RawMessage) {
+	err := jsonscan.Object(raw, func(k []byte, v json.RawMessage) {
 		n++
-		key, value = k, v
+		key, value = string(k), v
 	})
-	if n != 1 || len(value) == 0 || !json.Valid(raw) {
+	if err != nil || n != 1 {
 		return "", nil
 	}
 	return key, value
@@ -313,17 +308,17 @@ func onlyMember(raw json.RawMessage) (key string, value json.RawMessage) {
 // sayTheSame reports whether texts are a value, or its elements, one each.
 func sayTheSame(texts []string, value json.RawMessage) bool {
 	says := func(text string, v json.RawMessage) bool {
-		return len(v) > 0 && v[0] == '"' && textOf(v) == text || comparer(v)([]byte(text))
+		return len(v) > 0 && v[0] == '"' && jsonscan.TextOf(v) == text || jsonequal.To(v)([]byte(text))
 	}
 	if says(strings.Join(texts, "\n"), value) {
 		return true
 	}
 	same, n := true, 0
-	isArray := eachElement(value, func(v json.RawMessage) {
+	err := jsonscan.Array(value, func(v json.RawMessage) {
 		same = same && n < len(texts) && says(texts[n], v)
 		n++
 	})
-	return isArray && same && n == len(texts) && n > 0
+	return err == nil && same && n == len(texts) && n > 0
 }
 
 // base64Len is how long data is in base64.

@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"bytes"
@@ -55,13 +55,13 @@ func TestWrongChecksum(t *testing.T) {
 		{"ancillary, right", addChunk(good, "tEXt", []byte("Comment"), 0), addChunk(good, "tEXt", []byte("Comment"), 0)},
 		{"critical", addChunk(good, "PLTE", []byte("123"), 1), nil},
 	} {
-		got := ModelContent("s", "t", imageResult(tt.in), nil)
+		got := Convert(t.Context(), "s", "t", imageResult(tt.in), nil)
 		if shown := got[0].Type == "image"; shown != (tt.want != nil) || shown && !bytes.Equal(got[0].Data, tt.want) {
 			t.Errorf("%s: %s %q", tt.name, got[0].Type, got[0].Text)
 		}
 	}
 	large := addChunk(pngOf(t, 2100, 4, false), "tIME", []byte("1234567"), 1)
-	if got := ModelContent("s", "t", imageResult(large), nil); got[0].Type != "image" || !strings.Contains(got[1].Text, "scaled down from 2100 by 4") {
+	if got := Convert(t.Context(), "s", "t", imageResult(large), nil); got[0].Type != "image" || !strings.Contains(got[1].Text, "scaled down from 2100 by 4") {
 		t.Errorf("to be scaled: %q", got[0].Text)
 	}
 }
@@ -83,11 +83,11 @@ func TestTruncatedImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := b.Bytes()
-		if got := ModelContent("s", "t", imageResult(whole), nil); got[0].Type != "image" || got[0].MIMEType != "image/"+name {
+		if got := Convert(t.Context(), "s", "t", imageResult(whole), nil); got[0].Type != "image" || got[0].MIMEType != "image/"+name {
 			t.Errorf("%s: %+v", name, got[0])
 		}
 		for _, n := range []int{1, 2, 13, len(whole) / 2, len(whole) - 60} {
-			if got := ModelContent("s", "t", imageResult(whole[:len(whole)-n]), nil); got[0].Type != "text" || !strings.Contains(got[0].Text, "its data is") {
+			if got := Convert(t.Context(), "s", "t", imageResult(whole[:len(whole)-n]), nil); got[0].Type != "text" || !strings.Contains(got[0].Text, "its data is") {
 				t.Errorf("%s without the last %d of %d bytes is shown", name, n, len(whole))
 			}
 		}
@@ -96,13 +96,13 @@ func TestTruncatedImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ModelContent("s", "t", imageResult(webp), nil); got[0].Type != "image" {
+	if got := Convert(t.Context(), "s", "t", imageResult(webp), nil); got[0].Type != "image" {
 		t.Errorf("webp: %q", got[0].Text)
 	}
-	if got := ModelContent("s", "t", imageResult(webp[:len(webp)-4]), nil); got[0].Type != "text" {
+	if got := Convert(t.Context(), "s", "t", imageResult(webp[:len(webp)-4]), nil); got[0].Type != "text" {
 		t.Error("a WebP that ends too early is shown")
 	}
-	if got := ModelContent("s", "t", imageResult(pngHeader(10, 10, 8, 0)), nil); got[0].Type != "text" {
+	if got := Convert(t.Context(), "s", "t", imageResult(pngHeader(10, 10, 8, 0)), nil); got[0].Type != "text" {
 		t.Error("a PNG without pixels is shown")
 	}
 }
@@ -115,7 +115,7 @@ func TestFittingImagesAreNotDecoded(t *testing.T) {
 		r.Content = append(r.Content, r.Content[0])
 	}
 	got := 0
-	bytes := growth.Bytes(func() { got = len(ModelContent("s", "t", r, nil)) })
+	bytes := growth.Bytes(func() { got = len(Convert(t.Context(), "s", "t", r, nil)) })
 	if decoded := 2000 * 2000 * 4; got != 20 || bytes > decoded/2 {
 		t.Errorf("%d blocks took %d bytes, one decoded image has %d", got, bytes, decoded)
 	}
@@ -131,9 +131,9 @@ func TestDecodingSharesABudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		first, second := make(chan []ContentBlock, 1), make(chan []ContentBlock, 1)
-		go func() { first <- ModelContent("s", "t", imageResult(large), &ContentOptions{Context: ctx}) }()
-		go func() { second <- ModelContent("s", "t", imageResult(large, large), nil) }()
+		first, second := make(chan []Block, 1), make(chan []Block, 1)
+		go func() { first <- Convert(ctx, "s", "t", imageResult(large), nil) }()
+		go func() { second <- Convert(t.Context(), "s", "t", imageResult(large, large), nil) }()
 		synctest.Wait()
 		if len(first)+len(second) != 0 {
 			t.Error("an image was decoded though there is no memory left")

@@ -1,10 +1,13 @@
-package mcphost
+package toolresult
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 const (
@@ -25,7 +28,7 @@ func shapeOf(text string) string {
 	writeShape(&b, json.RawMessage(text), shapeDepth)
 	s := b.String()
 	if len(s) > maxShape {
-		s = clipBytes(s, maxShape) + "…"
+		s = clip.Bytes(s, maxShape) + "…"
 	}
 	return s
 }
@@ -34,17 +37,13 @@ func writeShape(b *strings.Builder, raw json.RawMessage, depth int) {
 	if b.Len() > maxShape {
 		return
 	}
-	i := skipSpace(raw, 0)
-	if i >= len(raw) {
-		return
-	}
-	switch raw[i] {
+	switch s := (jsonscan.Scanner{Data: raw}); s.Peek() {
 	case '{':
 		writeObjectShape(b, raw, depth)
 	case '[':
 		n := 0
 		var head json.RawMessage
-		eachElement(raw, func(v json.RawMessage) {
+		_ = jsonscan.Array(raw, func(v json.RawMessage) { // raw is valid
 			if n++; n == 1 {
 				head = v
 			}
@@ -77,7 +76,7 @@ func writeObjectShape(b *strings.Builder, raw json.RawMessage, depth int) {
 	}
 	b.WriteByte('{')
 	n := 0
-	eachMember(raw, func(key string, v json.RawMessage) {
+	_ = jsonscan.Object(raw, func(key []byte, v json.RawMessage) { // raw is valid
 		n++
 		if n > shapeKeys || b.Len() > maxShape {
 			return
@@ -85,7 +84,7 @@ func writeObjectShape(b *strings.Builder, raw json.RawMessage, depth int) {
 		if n > 1 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(b, "%q: ", clip(key, 60))
+		fmt.Fprintf(b, "%q: ", clip.Text(string(key), 60))
 		writeShape(b, v, depth-1)
 	})
 	if n > shapeKeys {

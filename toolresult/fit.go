@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 const (
-	// DefaultOutputTokens is the most that a result may weigh in the model's context.
-	DefaultOutputTokens = 25_000
-	// DefaultOutputChars is the longest text result, whatever it weighs.
-	DefaultOutputChars = 50_000
+	// DefaultTokens is the most that a result may weigh in the model's context.
+	DefaultTokens = 25_000
+	// DefaultChars is the longest text result, whatever it weighs.
+	DefaultChars = 50_000
 
 	// charsPerToken is the estimate where nobody counts.
 	charsPerToken = 4
@@ -30,22 +32,32 @@ const (
 // the model has an end, whatever a server says.
 const MaxDeclaredChars = 500_000
 
-// OutputLimits are the limits of results. Zero fields mean the defaults.
-type OutputLimits struct {
+// ParseTokens returns the number of tokens that a value of MAX_MCP_OUTPUT_TOKENS stands for, or 0
+// if the value is not a positive number.
+func ParseTokens(value string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// Limits are the limits of results. Zero fields mean the defaults.
+type Limits struct {
 	Tokens int
 	Chars  int
 }
 
-// OutputLimitsFrom reads MAX_MCP_OUTPUT_TOKENS. What is no positive number
+// LimitsFromEnv reads MAX_MCP_OUTPUT_TOKENS. What is no positive number
 // counts as unset.
-func OutputLimitsFrom(lookup func(name string) (string, bool)) OutputLimits {
-	v, _ := lookup(envOutputTokens) // empty when unset
-	return OutputLimits{Tokens: parseTokens(v)}
+func LimitsFromEnv(lookup func(name string) (string, bool)) Limits {
+	v, _ := lookup("MAX_MCP_OUTPUT_TOKENS") // empty when unset
+	return Limits{Tokens: ParseTokens(v)}
 }
 
-// OutputOptions are options of [FitOutput]. Nil means the defaults.
-type OutputOptions struct {
-	Limits OutputLimits
+// FitOptions are options of [Fit]. Nil means the defaults.
+type FitOptions struct {
+	Limits Limits
 	// IsError marks the result of a failed call: it is cut, never stored.
 	IsError bool
 	// Declared is the limit in characters that the tool declares for itself
@@ -56,7 +68,7 @@ type OutputOptions struct {
 	// is above half of the limit. Nil, or an error, means the estimate.
 	CountTokens func(ctx context.Context, text string) (int, error)
 	// Store keeps a text and returns the path under which it can be read: see
-	// [ResultStore]. Without it, or when it fails, the text is cut. JSON that
+	// [Store]. Without it, or when it fails, the text is cut. JSON that
 	// stands in one line is laid out in lines first.
 	Store func(text string) (path string, err error)
 	// ReadTool is the name of the tool that reads stored results; empty for none.
@@ -76,7 +88,7 @@ const (
 
 // judgeOutput decides what becomes of a result of so many characters. tokens
 // tells its weight and is asked only if that matters.
-func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) outputVerdict {
+func judgeOutput(chars int, images bool, o *FitOptions, tokens func() int) outputVerdict {
 	switch {
 	case o.IsError && chars > errorChars:
 		return outputCut
@@ -98,10 +110,10 @@ func judgeOutput(chars int, images bool, o *OutputOptions, tokens func() int) ou
 	return outputKeep
 }
 
-func (o *OutputOptions) declared() int { return min(o.Declared, MaxDeclaredChars) }
+func (o *FitOptions) declared() int { return min(o.Declared, MaxDeclaredChars) }
 
 // chars is how many characters are kept of a text that has to be cut.
-func (o *OutputOptions) chars(v outputVerdict) int {
+func (o *FitOptions) chars(v outputVerdict) int {
 	switch {
 	case v == outputTruncate:
 		return MaxDeclaredChars
@@ -113,29 +125,29 @@ func (o *OutputOptions) chars(v outputVerdict) int {
 	return o.Limits.tokens() * charsPerToken
 }
 
-func (l OutputLimits) tokens() int {
+func (l Limits) tokens() int {
 	if l.Tokens > 0 {
 		return l.Tokens
 	}
-	return DefaultOutputTokens
+	return DefaultTokens
 }
 
-func (l OutputLimits) chars() int {
+func (l Limits) chars() int {
 	if l.Chars > 0 {
 		return l.Chars
 	}
-	return DefaultOutputChars
+	return DefaultChars
 }
 
-// FitOutput brings a result, as [ModelContent] returns it, within the limits of
+// Fit brings a result, as [Convert] returns it, within the limits of
 // what a model should be sent. Nothing is lost as long as there is a Store: the
 // whole text is kept there, and the blocks that are returned say where and how
 // to read it. A result with images is exempt, since images cannot be read from a
 // file of text: it stays as it is up to [MaxDeclaredChars] of text, and beyond
 // that only its text is cut. blocks is not modified.
-func FitOutput(ctx context.Context, blocks []ContentBlock, o *OutputOptions) []ContentBlock {
+func Fit(ctx context.Context, blocks []Block, o *FitOptions) []Block {
 	if o == nil {
-		o = &OutputOptions{}
+		o = &FitOptions{}
 	}
 	text, images := joinBlocks(blocks)
 	chars := utf8.RuneCountInString(text)
@@ -173,9 +185,9 @@ func FitOutput(ctx context.Context, blocks []ContentBlock, o *OutputOptions) []C
 	return oneText(previewText(whole, isJSON, path, o.ReadTool))
 }
 
-func oneText(s string) []ContentBlock { return []ContentBlock{{Type: "text", Text: s}} }
+func oneText(s string) []Block { return []Block{{Type: "text", Text: s}} }
 
-func joinBlocks(blocks []ContentBlock) (text string, images bool) {
+func joinBlocks(blocks []Block) (text string, images bool) {
 	var parts []string
 	for _, b := range blocks {
 		if b.Type == "text" {
@@ -199,7 +211,7 @@ func storedText(text string, chars int, isJSON bool, path, tool string) string {
 	}
 	b.WriteString(howToRead(lines, tool))
 	b.WriteString("Read all of it before you summarise it or draw conclusions from it; if you have read a part only, say so.\n")
-	fmt.Fprintf(&b, "\nPreview (first 2KB):\n%s\n...", EscapeHostTags(clipBytes(text, previewBytes)))
+	fmt.Fprintf(&b, "\nPreview (first 2KB):\n%s\n...", EscapeHostTags(clip.Bytes(text, previewBytes)))
 	return b.String()
 }
 
@@ -220,23 +232,12 @@ func previewText(text string, isJSON bool, path, tool string) string {
 	if isJSON {
 		fmt.Fprintf(&b, "Format: JSON: %s\n\n", shapeOf(text))
 	}
-	fmt.Fprintf(&b, "Preview (first 2KB):\n%s\n...\n", EscapeHostTags(clipBytes(text, previewBytes)))
+	fmt.Fprintf(&b, "Preview (first 2KB):\n%s\n...\n", EscapeHostTags(clip.Bytes(text, previewBytes)))
 	if tool != "" {
 		b.WriteString(howToRead(strings.Count(text, "\n")+1, tool))
 	}
 	b.WriteString("</persisted-output>")
 	return b.String()
-}
-
-// clipBytes returns the first n bytes or a little less, at a character's boundary.
-func clipBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // cutMiddle cuts the middle out of an error's text.
@@ -265,8 +266,8 @@ func lastRunes(s string, n int) string {
 }
 
 // truncate cuts the text of a result with images.
-func truncate(blocks []ContentBlock, room int, o *OutputOptions, path string, storeErr error) []ContentBlock {
-	var out []ContentBlock
+func truncate(blocks []Block, room int, o *FitOptions, path string, storeErr error) []Block {
+	var out []Block
 	for _, b := range blocks {
 		if b.Type == "text" {
 			b.Text = firstRunes(b.Text, room)
@@ -280,7 +281,7 @@ func truncate(blocks []ContentBlock, room int, o *OutputOptions, path string, st
 	if storeErr == nil {
 		note += fmt.Sprintf("\nThe whole text has been saved to %s. %s", path, strings.TrimSuffix(howToRead(3, o.ReadTool), "\n"))
 	}
-	return append(out, ContentBlock{Type: "text", Text: note})
+	return append(out, Block{Type: "text", Text: note})
 }
 
 // thousands renders a number with commas.

@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"bytes"
@@ -40,91 +40,91 @@ func pngOf(t testing.TB, w, h int, noisy bool) []byte {
 // F26 F36, pains 35 and 36: the conversion table.
 func TestModelContent(t *testing.T) {
 	tiny := pngOf(t, 2, 2, false)
-	text := func(s string) ContentBlock { return ContentBlock{Type: "text", Text: s} }
-	img := ContentBlock{Type: "image", MIMEType: "image/png", Data: tiny}
+	text := func(s string) Block { return Block{Type: "text", Text: s} }
+	img := Block{Type: "image", MIMEType: "image/png", Data: tiny}
 	tests := []struct {
 		name string
 		in   mcpserver.Result
-		want []ContentBlock
+		want []Block
 	}{
-		{"text", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "b"}}}, []ContentBlock{text("a"), text("b")}},
-		{"blank text is left out", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{}, &mcp.TextContent{Text: " \n"}, &mcp.TextContent{Text: "b"}}}, []ContentBlock{text("b")}},
-		{"nothing", mcpserver.Result{}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
-		{"blank text alone", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: ""}}}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
-		{"invalid UTF-8", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a\xffb"}}}, []ContentBlock{text("a\uFFFDb")}},
-		{"image", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny}}}, []ContentBlock{img}},
-		{"image with the wrong type", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/jpeg", Data: tiny}}}, []ContentBlock{img}},
+		{"text", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "b"}}}, []Block{text("a"), text("b")}},
+		{"blank text is left out", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{}, &mcp.TextContent{Text: " \n"}, &mcp.TextContent{Text: "b"}}}, []Block{text("b")}},
+		{"nothing", mcpserver.Result{}, []Block{text("(mcp__s__t completed with no output)")}},
+		{"blank text alone", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: ""}}}, []Block{text("(mcp__s__t completed with no output)")}},
+		{"invalid UTF-8", mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a\xffb"}}}, []Block{text("a\uFFFDb")}},
+		{"image", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny}}}, []Block{img}},
+		{"image with the wrong type", mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/jpeg", Data: tiny}}}, []Block{img}},
 		{
 			"no image at all",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: []byte("hello")}}},
-			[]ContentBlock{text("[Image from s, not shown: its data is not PNG, JPEG, GIF or WebP] Binary content (image/png, 5 bytes)")},
+			[]Block{text("[Image from s, not shown: its data is not PNG, JPEG, GIF or WebP] Binary content (image/png, 5 bytes)")},
 		},
 		{
 			"broken image",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny[:20]}}},
-			[]ContentBlock{text("[Image from s, not shown: its data is broken] Binary content (image/png, 20 bytes)")},
+			[]Block{text("[Image from s, not shown: its data is broken] Binary content (image/png, 20 bytes)")},
 		},
 		{
 			"image beside structured content",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny}}, StructuredContent: json.RawMessage(`{"a": 1}`)},
-			[]ContentBlock{img, text(`{"a":1}`)},
+			[]Block{img, text(`{"a":1}`)},
 		},
 		{
 			"text beside structured content",
 			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a is one"}}, StructuredContent: json.RawMessage(`{"a":1}`)},
-			[]ContentBlock{text("a is one"), text(`{"a":1}`)},
+			[]Block{text("a is one"), text(`{"a":1}`)},
 		},
 		{
 			"text that is the structured content",
 			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "{\n \"a\": 1\n}"}}, StructuredContent: json.RawMessage(`{"a":1}`)},
-			[]ContentBlock{text("{\n \"a\": 1\n}")},
+			[]Block{text("{\n \"a\": 1\n}")},
 		},
-		{"structured content alone", mcpserver.Result{StructuredContent: json.RawMessage(`[1]`)}, []ContentBlock{text("[1]")}},
+		{"structured content alone", mcpserver.Result{StructuredContent: json.RawMessage(`[1]`)}, []Block{text("[1]")}},
 		{
 			"audio",
 			mcpserver.Result{Content: []mcp.Content{&mcp.AudioContent{MIMEType: "audio/wav", Data: make([]byte, 12)}}},
-			[]ContentBlock{text("[Audio from s] Binary content (audio/wav, 12 bytes)")},
+			[]Block{text("[Audio from s] Binary content (audio/wav, 12 bytes)")},
 		},
 		{
 			"resource text",
 			mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", Text: "hi"}}}},
-			[]ContentBlock{text("[Resource from s at mem://a] hi")},
+			[]Block{text("[Resource from s at mem://a] hi")},
 		},
 		{
 			"resource blob",
 			mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", Blob: []byte{1}}}}},
-			[]ContentBlock{text("[Resource from s at mem://a] Binary content (unknown type, 1 bytes)")},
+			[]Block{text("[Resource from s at mem://a] Binary content (unknown type, 1 bytes)")},
 		},
 		{
 			"resource image",
 			mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a", MIMEType: "image/png", Blob: tiny}}}},
-			[]ContentBlock{text("[Resource from s at mem://a]"), img},
+			[]Block{text("[Resource from s at mem://a]"), img},
 		},
-		{"resource without contents", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{}}}, []ContentBlock{text("(mcp__s__t completed with no output)")}},
+		{"resource without contents", mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{}}}, []Block{text("(mcp__s__t completed with no output)")}},
 		{
 			"resource link",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ResourceLink{Name: "a", URI: "mem://a", Description: "the a"}, &mcp.ResourceLink{Name: "b", URI: "mem://b"}}},
-			[]ContentBlock{text("[Resource link: a] mem://a (the a)"), text("[Resource link: b] mem://b")},
+			[]Block{text("[Resource link: a] mem://a (the a)"), text("[Resource link: b] mem://b")},
 		},
 		{
 			"tool use, which belongs elsewhere",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ToolUseContent{ID: "1", Name: "n"}}},
-			[]ContentBlock{text(`{"type":"tool_use","id":"1","name":"n","input":{}}`)},
+			[]Block{text(`{"type":"tool_use","id":"1","name":"n","input":{}}`)},
 		},
 		{
 			"error",
 			mcpserver.Result{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no"}, &mcp.ImageContent{MIMEType: "image/png", Data: tiny}}},
-			[]ContentBlock{text("no"), text("[Image left out: an error result has text only (image/png, " + itoa(len(tiny)) + " bytes)]")},
+			[]Block{text("no"), text("[Image left out: an error result has text only (image/png, " + itoa(len(tiny)) + " bytes)]")},
 		},
 		{
 			"an image that ends too early",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: tiny[:len(tiny)-14]}}},
-			[]ContentBlock{text("[Image from s, not shown: its data is broken] Binary content (image/png, " + itoa(len(tiny)-14) + " bytes)")},
+			[]Block{text("[Image from s, not shown: its data is broken] Binary content (image/png, " + itoa(len(tiny)-14) + " bytes)")},
 		},
 		{
 			"nil blocks of a server in this process",
 			mcpserver.Result{Content: []mcp.Content{nil, (*mcp.TextContent)(nil), (*mcp.ImageContent)(nil), (*mcp.ResourceLink)(nil), &mcp.TextContent{Text: "b"}}},
-			[]ContentBlock{text("b")},
+			[]Block{text("b")},
 		},
 		{
 			"resource blob that is text",
@@ -133,7 +133,7 @@ func TestModelContent(t *testing.T) {
 				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://b", MIMEType: "image/svg+xml", Blob: []byte("<svg/>")}},
 				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://c", MIMEType: "text/plain", Blob: []byte("\xff")}},
 			}},
-			[]ContentBlock{
+			[]Block{
 				text("[Resource from s at mem://a] a,b"), text("[Resource from s at mem://b] <svg/>"),
 				text("[Resource from s at mem://c] Binary content (text/plain, 1 bytes)"),
 			},
@@ -141,33 +141,33 @@ func TestModelContent(t *testing.T) {
 		{
 			"empty resource",
 			mcpserver.Result{Content: []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "mem://a"}}}},
-			[]ContentBlock{text("[Resource from s at mem://a] (empty)")},
+			[]Block{text("[Resource from s at mem://a] (empty)")},
 		},
 		{
 			"resource link without a name",
 			mcpserver.Result{Content: []mcp.Content{&mcp.ResourceLink{URI: "mem://a"}}},
-			[]ContentBlock{text("[Resource link: mem://a] mem://a")},
+			[]Block{text("[Resource link: mem://a] mem://a")},
 		},
 		{
 			"structured content that wraps the text",
 			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "it's \"fine\""}}, StructuredContent: json.RawMessage(`{"result":"it's \"fine\""}`)},
-			[]ContentBlock{text("it's \"fine\"")},
+			[]Block{text("it's \"fine\"")},
 		},
 		{
 			"structured content that wraps a list of the texts",
 			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "2"}, &mcp.TextContent{Text: `{"b": 1}`}}, StructuredContent: json.RawMessage(`{"result":["a",2,{"b":1}]}`)},
-			[]ContentBlock{text("a"), text("2"), text(`{"b": 1}`)},
+			[]Block{text("a"), text("2"), text(`{"b": 1}`)},
 		},
 		{
 			"structured content that wraps more than the texts",
 			mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: "a"}}, StructuredContent: json.RawMessage(`{"result":["a","b"]}`)},
-			[]ContentBlock{text("a"), text(`{"result":["a","b"]}`)},
+			[]Block{text("a"), text(`{"result":["a","b"]}`)},
 		},
-		{"error that says nothing", mcpserver.Result{IsError: true}, []ContentBlock{text("(mcp__s__t failed without saying why)")}},
+		{"error that says nothing", mcpserver.Result{IsError: true}, []Block{text("(mcp__s__t failed without saying why)")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, ModelContent("s", "t", &tt.in, nil)); diff != "" {
+			if diff := cmp.Diff(tt.want, Convert(t.Context(), "s", "t", &tt.in, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -179,18 +179,18 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 // F26: an image above the limits is scaled down, one within is untouched.
 func TestLargeImages(t *testing.T) {
 	large := pngOf(t, 1600, 1600, true) // about 10 MB
-	got := ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: large}}}, nil)
+	got := Convert(t.Context(), "s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: large}}}, nil)
 	if len(got) != 2 || got[0].Type != "image" || base64Len(got[0].Data) > DefaultMaxImageBytes || !strings.Contains(got[1].Text, "scaled down from 1600 by 1600 pixels") {
 		t.Errorf("got %d blocks, %d bytes, %q", len(got), len(got[0].Data), got[len(got)-1].Text)
 	}
 	wide := pngOf(t, 9000, 2, false)
-	got = ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: wide}}}, nil)
+	got = Convert(t.Context(), "s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: wide}}}, nil)
 	cfg, _, err := image.DecodeConfig(bytes.NewReader(got[0].Data))
 	if err != nil || cfg.Width > maxImageSide {
 		t.Errorf("a side of 9000 became %d, %v", cfg.Width, err)
 	}
 	medium := pngOf(t, 500, 500, true) // about 1 MB
-	got = ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: medium}}}, nil)
+	got = Convert(t.Context(), "s", "t", &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: medium}}}, nil)
 	if len(got) != 1 || !bytes.Equal(got[0].Data, medium) {
 		t.Error("an image within the limits was touched")
 	}
@@ -210,7 +210,7 @@ func TestManyBlocks(t *testing.T) {
 		r.Content = append(r.Content, &mcp.TextContent{Text: "x"})
 	}
 	images, total, left, longest := 0, 0, 0, ""
-	blocks := ModelContent("s", "t", &r, nil)
+	blocks := Convert(t.Context(), "s", "t", &r, nil)
 	for _, b := range blocks {
 		if b.Type == "image" {
 			images++
@@ -228,11 +228,11 @@ func TestManyBlocks(t *testing.T) {
 
 func TestSavedContent(t *testing.T) {
 	var names []string
-	o := &ContentOptions{Save: func(name, mimeType string, data []byte) (string, error) {
+	o := &ConvertOptions{Save: func(name, mimeType string, data []byte) (string, error) {
 		names = append(names, name+" "+mimeType)
 		return "/tmp/" + name, nil
 	}}
-	got := ModelContent("s", "t", &mcpserver.Result{Content: []mcp.Content{
+	got := Convert(t.Context(), "s", "t", &mcpserver.Result{Content: []mcp.Content{
 		&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte{1}},
 		&mcp.ImageContent{MIMEType: "image/png", Data: pngOf(t, 1, 1, false)},
 	}}, o)
@@ -262,11 +262,11 @@ func FuzzModelContent(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		r, err := decodeResult(validUTF8(raw))
+		r, err := Decode(bytes.ToValidUTF8(raw, []byte("\uFFFD")))
 		if err != nil {
 			return
 		}
-		blocks := ModelContent("s", "t", r, nil)
+		blocks := Convert(t.Context(), "s", "t", r, nil)
 		if len(blocks) == 0 {
 			t.Fatal("no blocks")
 		}
@@ -276,8 +276,8 @@ func FuzzModelContent(f *testing.F) {
 			}
 		}
 		stored := ""
-		for _, b := range FitOutput(t.Context(), blocks, &OutputOptions{
-			IsError: r.IsError, Limits: OutputLimits{Tokens: 10, Chars: 30}, ReadTool: "Read",
+		for _, b := range Fit(t.Context(), blocks, &FitOptions{
+			IsError: r.IsError, Limits: Limits{Tokens: 10, Chars: 30}, ReadTool: "Read",
 			Store: func(text string) (string, error) { stored = text; return "/store/1", nil },
 		}) {
 			if b.Type == "text" && (b.Text == "" || !utf8.ValidString(b.Text)) {
@@ -285,7 +285,7 @@ func FuzzModelContent(f *testing.F) {
 			}
 		}
 		if stored != "" {
-			if part, err := ReadStored(stored, StoredQuery{Pattern: "[a-z]"}); err != nil || !utf8.ValidString(part) {
+			if part, err := read(t.Context(), stored, Query{Pattern: "[a-z]"}); err != nil || !utf8.ValidString(part) {
 				t.Errorf("read back %q, %v", part, err)
 			}
 		}
@@ -320,7 +320,7 @@ func TestStructuredContentThatRepeatsTheText(t *testing.T) {
 		{"no text", in(`{"content":12}`, "12"), 2},
 		{"result, any value", in(`{"result":12.0}`, "12"), 1},
 	} {
-		got := ModelContent("s", "t", tt.in, nil)
+		got := Convert(t.Context(), "s", "t", tt.in, nil)
 		if len(got) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
@@ -338,11 +338,11 @@ func TestConvertingGrows(t *testing.T) {
 		}
 		raw := []byte(`{"content":[` + blocks.String()[1:] + `],"structuredContent":{` + structured.String()[1:] + `}}`)
 		return growth.Bytes(func() {
-			res, err := decodeResult(raw)
+			res, err := Decode(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ModelContent("s", "t", res, nil)
+			Convert(t.Context(), "s", "t", res, nil)
 		})
 	})
 }

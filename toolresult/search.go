@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 // searchStored returns the lines that match, from the offset on. Of a long line
 // it returns each match with what is around it, from the column on. work is how
 // much was done, in the unit of maxSearchWork.
-func searchStored(ctx context.Context, lines []string, q StoredQuery) (out string, work int, err error) {
+func searchStored(ctx context.Context, lines []string, q Query) (out string, work int, err error) {
 	if q.Limit == 0 {
 		q.Limit = storedMatches
 	}

@@ -1,4 +1,4 @@
-package mcphost
+package secret
 
 import (
 	"net/url"

@@ -1,15 +1,11 @@
-package mcphost
+package secret
 
-import (
-	"slices"
-	"strings"
-	"testing"
-)
+import "testing"
 
-// Neither error is made: a secret that shows, and an ordinary value that is hidden in all that a server says. What
+// Neither error is made: a secret that shows, and an ordinary value that is Hidden in all that a server says. What
 // stays of a text in which a server repeats the value is in want.
 func TestWhatIsMasked(t *testing.T) {
-	const all = hidden
+	const all = Hidden
 	tests := []struct{ name, value, want string }{
 		// By the name, whatever the value looks like.
 		{"DB_PASSWORD", "production", all},
@@ -88,8 +84,8 @@ func TestWhatIsMasked(t *testing.T) {
 		tests = append(tests, struct{ name, value, want string }{"SETTING", plain, plain})
 	}
 	for _, tt := range tests {
-		m := masker{live: &liveSecrets{}}.with(secretsOf(tt.name, tt.value))
-		if got := m.hide("it is " + tt.value + " now"); got != "it is "+tt.want+" now" {
+		m := NewMasker(secretsOf(tt.name, tt.value))
+		if got := m.Hide("it is " + tt.value + " now"); got != "it is "+tt.want+" now" {
 			t.Errorf("%s=%s: %s", tt.name, tt.value, got)
 		}
 	}
@@ -110,40 +106,5 @@ func TestNamesAboutSecrets(t *testing.T) {
 	}
 	if namesSecret("API_KEY_MODEL") != saysSecret {
 		t.Error("a longer word counts as the shorter one")
-	}
-}
-
-// The arguments of a program, and what it inherits.
-func TestSecretsOfPrograms(t *testing.T) {
-	t.Setenv("TENON_TEST_API_KEY", "inherited-one")
-	t.Setenv("TENON_TEST_MODE", "inherited-mode")
-	args := []string{"--token=letmein", "--password", "hunter2", "--max-tokens", "25000", "--mode", "production", "MY_KEY=sesame1", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "./data"}
-	said := strings.Join(args, " ") + " inherited-one inherited-mode"
-	m := newMasker(Stdio{Command: "x", Args: args})
-	want := "--token=*** --password *** --max-tokens 25000 --mode production MY_KEY=*** *** ./data *** inherited-mode"
-	if got := m.hide(said); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	clean := newMasker(Stdio{Command: "x", CleanEnv: true})
-	if got := clean.hide(said); !slices.Equal(strings.Fields(got), strings.Fields(said)) {
-		t.Errorf("of a server with an environment of its own: %s", got)
-	}
-}
-
-// A program that shows configurations masks them as the host does.
-func TestMaskSecrets(t *testing.T) {
-	tests := []struct {
-		config     ServerConfig
-		text, want string
-	}{
-		{Stdio{Args: []string{"--token=letmein", "--mode", "production"}}, `["--token=letmein","--mode","production"]`, `["--token=***","--mode","production"]`},
-		{Stdio{Env: map[string]string{"API_KEY": "letmein"}}, "the key letmein", "the key ***"},
-		{HTTP{URL: "https://jane:letmein@example.com/mcp"}, "https://jane:letmein@example.com/mcp", "https://jane:***@example.com/mcp"},
-		{SSE{Headers: map[string]string{"Authorization": "Bearer letmein"}}, "Bearer letmein", "***"},
-	}
-	for _, tt := range tests {
-		if got := MaskSecrets(tt.config, tt.text); got != tt.want {
-			t.Errorf("got %s, want %s", got, tt.want)
-		}
 	}
 }

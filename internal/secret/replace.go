@@ -1,4 +1,4 @@
-package mcphost
+package secret
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// A part of a secret is hidden from fragmentLeast bytes on, or a third of the
+	// A part of a secret is Hidden from fragmentLeast bytes on, or a third of the
 	// secret if that is more; fragmentMost are always enough.
 	fragmentLeast, fragmentMost = 8, 24
-	// fragmentOf is the shortest secret of which parts are hidden, in bytes.
+	// fragmentOf is the shortest secret of which parts are Hidden, in bytes.
 	fragmentOf = 12
 	// splitOf is the shortest secret that is found with something between its
 	// letters and digits, counted without that.
@@ -24,71 +24,71 @@ const (
 	fragmentPlaces = 4
 )
 
-// A finder finds secrets in texts. Its work grows with the length of the text,
+// A replacer finds secrets in texts. Its work grows with the length of the text,
 // whatever the text is. It is immutable.
-type finder struct {
+type replacer struct {
 	whole  *strings.Replacer
 	splits []string // the letters and digits of secrets
 	tokens []string // secrets of which parts count
 	parts  map[[fragmentLeast]byte][]place
 }
 
-// A place is a byte in one of a finder's tokens.
+// A place is a byte in one of a replacer's tokens.
 type place struct{ token, at int }
 
-func newFinder(secrets []string) *finder {
-	f := &finder{parts: map[[fragmentLeast]byte][]place{}}
+func newReplacer(secrets []string) *replacer {
+	r := &replacer{parts: map[[fragmentLeast]byte][]place{}}
 	var pairs []string
 	for _, s := range forms(secrets) {
-		pairs = append(pairs, s, hidden)
+		pairs = append(pairs, s, Hidden)
 	}
-	f.whole = strings.NewReplacer(pairs...)
+	r.whole = strings.NewReplacer(pairs...)
 	for _, s := range secrets {
 		s = strings.TrimSpace(s)
 		if core := onlyAlnum(s); len(core) >= splitOf && len(core) > len(s)/2 {
-			f.splits = append(f.splits, core)
+			r.splits = append(r.splits, core)
 		}
 		if len(s) < fragmentOf || !isToken(s) || !strings.ContainsFunc(s, unicode.IsDigit) && !looksToken(s) {
 			continue // or it may be words that texts are full of
 		}
-		f.tokens = append(f.tokens, s)
+		r.tokens = append(r.tokens, s)
 		for at := range len(s) - fragmentLeast + 1 {
 			key := [fragmentLeast]byte([]byte(s[at:]))
-			if places := f.parts[key]; len(places) < fragmentPlaces {
-				f.parts[key] = append(places, place{len(f.tokens) - 1, at})
+			if places := r.parts[key]; len(places) < fragmentPlaces {
+				r.parts[key] = append(places, place{len(r.tokens) - 1, at})
 			}
 		}
 	}
-	f.splits = longestFirst(f.splits)
-	return f
+	r.splits = longestFirst(r.splits)
+	return r
 }
 
-func (f *finder) hide(s string) string {
-	s = f.whole.Replace(s)
-	if len(f.splits) > 0 { // before parts of them are gone
-		s = f.hideSplits(s)
+func (r *replacer) replace(s string) string {
+	s = r.whole.Replace(s)
+	if len(r.splits) > 0 { // before parts of them are gone
+		s = r.replaceSplits(s)
 	}
-	if len(f.parts) > 0 {
-		s = f.hideParts(s)
+	if len(r.parts) > 0 {
+		s = r.replaceParts(s)
 	}
 	return s
 }
 
-// hideParts hides large parts of secrets.
-func (f *finder) hideParts(s string) string {
+// replaceParts hides large parts of secrets.
+func (r *replacer) replaceParts(s string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; i+fragmentLeast <= len(s); {
 		n := 0
-		for _, p := range f.parts[[fragmentLeast]byte([]byte(s[i:i+fragmentLeast]))] {
-			n = max(n, partLen(s[i:], f.tokens[p.token], p.at))
+		for _, p := range r.parts[[fragmentLeast]byte([]byte(s[i:i+fragmentLeast]))] {
+			n = max(n, partLen(s[i:], r.tokens[p.token], p.at))
 		}
 		if n == 0 {
 			i++
 			continue
 		}
 		b.WriteString(s[done:i])
-		b.WriteString(hidden)
+		b.WriteString(Hidden)
 		i += n
 		done = i
 	}
@@ -116,9 +116,9 @@ func partLen(s, token string, at int) int {
 	return n
 }
 
-// hideSplits hides secrets that have something between their letters and digits:
+// replaceSplits hides secrets that have something between their letters and digits:
 // space, the end of a line, quotes.
-func (f *finder) hideSplits(s string) string {
+func (r *replacer) replaceSplits(s string) string {
 	core := make([]byte, 0, len(s))
 	from := make([]int, 0, len(s)) // where each byte of core is in s
 	for i := range len(s) {
@@ -129,7 +129,7 @@ func (f *finder) hideSplits(s string) string {
 	text := string(core)
 	type span struct{ begin, end int }
 	var spans []span
-	for _, secret := range f.splits {
+	for _, secret := range r.splits {
 		for at := 0; ; {
 			i := strings.Index(text[at:], secret)
 			if i < 0 {
@@ -148,7 +148,7 @@ func (f *finder) hideSplits(s string) string {
 	for _, sp := range spans {
 		if sp.begin >= done {
 			b.WriteString(s[done:sp.begin])
-			b.WriteString(hidden)
+			b.WriteString(Hidden)
 		}
 		done = max(done, sp.end)
 	}

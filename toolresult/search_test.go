@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"context"
@@ -19,12 +19,12 @@ func TestPatternsAreBounded(t *testing.T) {
 		"((ab){2,40}c){20,}":           "pattern: it has too many repetitions: with them written out it comes to more than 1000 steps",
 		strings.Repeat("(", 200):       "pattern: error parsing regexp: missing closing ): `" + strings.Repeat("(", 200) + "`",
 	} {
-		if _, err := ReadStored("aaa", StoredQuery{Pattern: pattern}); err == nil || err.Error() != want {
+		if _, err := read(t.Context(), "aaa", Query{Pattern: pattern}); err == nil || err.Error() != want {
 			t.Errorf("%.40s: %v", pattern, err)
 		}
 	}
 	for _, pattern := range []string{strings.Repeat("(a|a)*", 160), `\w{1,100}`, `(?i)error[^\n]{0,200}timeout`, `[\p{L}\p{N}]+`} {
-		if _, err := ReadStored("aaa error 1 timeout", StoredQuery{Pattern: pattern}); err != nil {
+		if _, err := read(t.Context(), "aaa error 1 timeout", Query{Pattern: pattern}); err != nil {
 			t.Errorf("%.40s: %v", pattern, err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestPatternsAreBounded(t *testing.T) {
 // fault H3
 func TestSearchWorkIsBounded(t *testing.T) {
 	search := func(text, pattern string) (string, int) {
-		out, work, err := searchStored(t.Context(), strings.Split(text, "\n"), StoredQuery{Pattern: pattern, Offset: 1, Column: 1, Limit: 1 << 20})
+		out, work, err := searchStored(t.Context(), strings.Split(text, "\n"), Query{Pattern: pattern, Offset: 1, Column: 1, Limit: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,14 +60,14 @@ func TestSearchWorkIsBounded(t *testing.T) {
 func TestSearchHeedsItsContext(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 1<<20), strings.Repeat("a\n", 1<<19)} {
 		ctx, late := growth.EndsAfter(t, 3)
-		out, work, err := searchStored(ctx, strings.Split(text, "\n"), StoredQuery{Pattern: "a*b", Offset: 1, Column: 1})
+		out, work, err := searchStored(ctx, strings.Split(text, "\n"), Query{Pattern: "a*b", Offset: 1, Column: 1})
 		if !errors.Is(err, context.Canceled) || out != "" || work > 10*lookEvery*10 || late() > 4 {
 			t.Errorf("%q, %v, work %d, %d looks after the end", out, err, work, late())
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ReadStoredContext(ctx, "aaa", StoredQuery{Pattern: "a"}); !errors.Is(err, context.Canceled) {
+	if _, err := read(ctx, "aaa", Query{Pattern: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestSearchHeedsItsContext(t *testing.T) {
 func TestSearchLooksAtWhatIsBefore(t *testing.T) {
 	line := "foo " + strings.Repeat("xfoo ", 1000) + "foo"
 	for pattern, want := range map[string]int{`\bfoo`: 2, `^foo`: 1, `foo$`: 1, `\Afoo|zzz`: 1, `(?i)FOO\z`: 1, `nofoo|^x`: 0} {
-		out, err := ReadStored(line, StoredQuery{Pattern: pattern})
+		out, err := read(t.Context(), line, Query{Pattern: pattern})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"context"
@@ -15,8 +15,8 @@ const (
 	storedMatches   = 50     // matches shown when no limit is given
 )
 
-// A StoredQuery says which part of a stored result to read.
-type StoredQuery struct {
+// A Query says which part of a stored result to read.
+type Query struct {
 	// Offset is the first line, counted from 1; Limit how many lines, or
 	// matches. Zero means the beginning, and 200 lines or 50 matches.
 	Offset int `json:"offset,omitempty" jsonschema:"first line to read, counted from 1"`
@@ -30,18 +30,9 @@ type StoredQuery struct {
 	Pattern string `json:"pattern,omitempty" jsonschema:"regular expression; only lines that match are returned, and of long lines what is around each match"`
 }
 
-// ReadStored returns a part of a stored result, with line numbers, and says
-// what is left. The error is the caller's fault and made to be read by a model.
-// See [ReadStoredContext] for a search that can be stopped.
-func ReadStored(text string, q StoredQuery) (string, error) {
-	return ReadStoredContext(noContext{}, text, q)
-}
-
-// ReadStoredContext is ReadStored with a context that ends a search; its error is
-// ctx's then. A search is bounded without it, too: a pattern may have 1,000 bytes
-// and, with its repetitions written out, 1,000 steps, and looking at characters
-// times steps ends at 2^28 with what was found so far.
-func ReadStoredContext(ctx context.Context, text string, q StoredQuery) (string, error) {
+// read returns the part of a text that a query asks for, with line numbers, and says how to read
+// on. Unless ctx ended, the error is one of the query, worded for a model.
+func read(ctx context.Context, text string, q Query) (string, error) {
 	if q.Offset < 0 || q.Limit < 0 || q.Column < 0 {
 		return "", errors.New("offset, limit and column must not be negative")
 	}

@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import "regexp"
 
@@ -8,6 +8,6 @@ var hostTags = regexp.MustCompile(`(?i)<([\s\p{Z}\p{Cf}]*/?[\s\p{Z}\p{Cf}]*(?:pe
 // EscapeHostTags returns a text of a server in which nothing looks like what the
 // host says: the tags that a host's own words stand in (persisted-output,
 // system-reminder, tool_use_error, mcp_instructions, command-name, command-args,
-// command-message) begin with "&lt;" in place of "<". All else is as it was. [ModelContent] does it to all that a result
+// command-message) begin with "&lt;" in place of "<". All else is as it was. [Convert] does it to all that a result
 // says. Use it for other texts of a server that a model reads.
 func EscapeHostTags(s string) string { return hostTags.ReplaceAllString(s, "&lt;$1") }

@@ -1,4 +1,5 @@
-package mcphost
+// Package jsonequal compares JSON texts by their meaning.
+package jsonequal
 
 import (
 	"bytes"
@@ -11,11 +12,10 @@ import (
 // maxCompared bounds the texts that are decoded to compare them, in bytes.
 const maxCompared = 4 << 20
 
-// comparer returns a function that reports whether a text is JSON with the
-// meaning of raw: the order of members and the spelling of numbers and strings
-// do not count. Texts of more than maxCompared bytes are compared as they are
-// written, but for the space. raw is decoded once, whatever it is compared with.
-func comparer(raw []byte) func(text []byte) bool {
+// To returns a function that reports whether a text is JSON with the meaning of raw, whatever the
+// order of its members and the spelling of its numbers and strings. Texts of more than 4 MiB are
+// compared byte by byte, without space. It decodes raw at most once.
+func To(raw []byte) func(text []byte) bool {
 	raw = bytes.TrimSpace(raw)
 	decoded := sync.OnceValues(func() (any, bool) { return decodeAny(raw) })
 	return func(text []byte) bool {

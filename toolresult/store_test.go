@@ -1,4 +1,4 @@
-package mcphost
+package toolresult
 
 import (
 	"errors"
@@ -21,10 +21,10 @@ func TestTwentyMegabytes(t *testing.T) {
 		b.WriteString("row " + itoa(i) + " of a table that nobody can read at once, with an ü in it\n")
 	}
 	whole := strings.TrimSuffix(b.String(), "\n")
-	store := NewResultStore("", 0)
+	store := NewStore("", 0)
 	defer func() { _ = store.Close() }()
 	path := ""
-	blocks := FitOutput(t.Context(), ModelContent("data.base", "dump all", &mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: whole}}}, nil), &OutputOptions{
+	blocks := Fit(t.Context(), Convert(t.Context(), "data.base", "dump all", &mcpserver.Result{Content: []mcp.Content{&mcp.TextContent{Text: whole}}}, nil), &FitOptions{
 		ReadTool: "ReadStored",
 		Store: func(text string) (string, error) {
 			p, err := store.StoreText("data.base", "dump all", text)
@@ -51,7 +51,7 @@ func TestTwentyMegabytes(t *testing.T) {
 	}
 	lines := strings.Split(whole, "\n")
 	for _, offset := range []int{1, 201, len(lines) / 2, len(lines) - 100} {
-		part, err := store.Read(path, StoredQuery{Offset: offset})
+		part, err := store.Read(t.Context(), path, Query{Offset: offset})
 		if err != nil || len(part) > 3*storedChars {
 			t.Fatalf("%d bytes, %v", len(part), err)
 		}
@@ -66,7 +66,7 @@ func TestTwentyMegabytes(t *testing.T) {
 			t.Errorf("from %d on: got %.200s", offset, part)
 		}
 	}
-	found, err := store.Read(filepath.Base(path), StoredQuery{Pattern: "row 29876[0-9] "})
+	found, err := store.Read(t.Context(), filepath.Base(path), Query{Pattern: "row 29876[0-9] "})
 	if err != nil || strings.Count(found, "\n") != 10 {
 		t.Errorf("found %s, %v", found, err)
 	}
@@ -80,8 +80,8 @@ func TestTwentyMegabytes(t *testing.T) {
 
 func TestResultStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
-	s := NewResultStore(dir, 100)
-	if _, err := s.Read("x", StoredQuery{}); err == nil {
+	s := NewStore(dir, 100)
+	if _, err := s.Read(t.Context(), "x", Query{}); err == nil {
 		t.Error("an empty store has something to read")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -95,7 +95,7 @@ func TestResultStore(t *testing.T) {
 	if err != nil || filepath.Dir(odd) != dir {
 		t.Fatalf("%s, %v", odd, err)
 	}
-	if got, err := s.Read(odd, StoredQuery{}); got != "1: text\n" || err != nil {
+	if got, err := s.Read(t.Context(), odd, Query{}); got != "1: text\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	outside := filepath.Join(filepath.Dir(dir), "secret")
@@ -106,7 +106,7 @@ func TestResultStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{img, outside, filepath.Join(dir, "link"), "link", "../secret", filepath.Join(dir, "..", "secret"), "none", "", dir, "."} {
-		if got, err := s.Read(path, StoredQuery{}); err == nil || strings.Contains(err.Error(), "\n") {
+		if got, err := s.Read(t.Context(), path, Query{}); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q is read: %q, %v", path, got, err)
 		}
 	}
@@ -130,14 +130,14 @@ func TestResultStore(t *testing.T) {
 // fault B13
 func TestTemporaryFolderWithSlashes(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"//")
-	s := NewResultStore("", 0)
+	s := NewStore("", 0)
 	defer s.Close()
 	path, err := s.StoreText("s", "t", "text")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, spelt := range []string{path, filepath.Base(path), filepath.Dir(path) + "//" + filepath.Base(path)} {
-		if got, err := s.Read(spelt, StoredQuery{}); err != nil || got != "1: text\n" {
+		if got, err := s.Read(t.Context(), spelt, Query{}); err != nil || got != "1: text\n" {
 			t.Errorf("%s: %q, %v", spelt, got, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestTemporaryFolderWithSlashes(t *testing.T) {
 // fault H11
 func TestStoresInOneFolder(t *testing.T) {
 	dir := t.TempDir()
-	mine, other := NewResultStore(dir, 0), NewResultStore(dir, 0)
+	mine, other := NewStore(dir, 0), NewStore(dir, 0)
 	defer mine.Close()
 	defer other.Close()
 	theirs, err := other.StoreText("s", "t", "theirs")
@@ -161,11 +161,11 @@ func TestStoresInOneFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := mine.Read(own, StoredQuery{}); err != nil || got != "1: mine\n" {
+	if got, err := mine.Read(t.Context(), own, Query{}); err != nil || got != "1: mine\n" {
 		t.Errorf("its own: %q, %v", got, err)
 	}
 	for _, path := range []string{theirs, filepath.Base(theirs), filepath.Join(dir, "notes.txt")} {
-		if got, err := mine.Read(path, StoredQuery{}); err == nil || err.Error() != "there is no stored result "+path {
+		if got, err := mine.Read(t.Context(), path, Query{}); err == nil || err.Error() != "there is no stored result "+path {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestStoresInOneFolder(t *testing.T) {
 	if err := mine.Adopt(theirs); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := mine.Read(theirs, StoredQuery{}); err != nil || got != "1: theirs\n" {
+	if got, err := mine.Read(t.Context(), theirs, Query{}); err != nil || got != "1: theirs\n" {
 		t.Errorf("of the run before: %q, %v", got, err)
 	}
 }
@@ -189,17 +189,17 @@ func TestStoresInOneFolder(t *testing.T) {
 // fault H11
 func TestAdoptFrom(t *testing.T) {
 	dir := t.TempDir()
-	image := ContentBlock{Type: "image", MIMEType: "image/png", Data: []byte{1}}
-	for name, blocks := range map[string][]ContentBlock{
+	image := Block{Type: "image", MIMEType: "image/png", Data: []byte{1}}
+	for name, blocks := range map[string][]Block{
 		"too heavy":    oneText(strings.Repeat("x ", 60_000)),
 		"too long":     oneText(strings.Repeat("x", 60_000)),
 		"with images":  {{Type: "text", Text: strings.Repeat("x", 600_000)}, image},
 		"JSON":         oneText("[" + strings.Repeat("1,", 60_000) + "1]"),
 		"small enough": oneText("Output has been saved to " + filepath.Join(dir, "x.txt")),
 	} {
-		before, after := NewResultStore(dir, 0), NewResultStore(dir, 0)
+		before, after := NewStore(dir, 0), NewStore(dir, 0)
 		var path string
-		said, _ := joinBlocks(FitOutput(t.Context(), blocks, &OutputOptions{ReadTool: "Read", Store: func(text string) (string, error) {
+		said, _ := joinBlocks(Fit(t.Context(), blocks, &FitOptions{ReadTool: "Read", Store: func(text string) (string, error) {
 			p, err := before.StoreText("s", "t", text)
 			path = p
 			return p, err
@@ -208,11 +208,11 @@ func TestAdoptFrom(t *testing.T) {
 			t.Errorf("%s: adopted %v", name, got)
 		}
 		if path != "" {
-			if _, err := after.Read(path, StoredQuery{}); err != nil {
+			if _, err := after.Read(t.Context(), path, Query{}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if NewResultStore("", 0).AdoptFrom(said) || NewResultStore(t.TempDir(), 0).AdoptFrom(said) {
+		if NewStore("", 0).AdoptFrom(said) || NewStore(t.TempDir(), 0).AdoptFrom(said) {
 			t.Errorf("%s: a store with another folder adopts it", name)
 		}
 		before.Close()
