@@ -220,7 +220,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	defer feed.finish(ctx)
 	call := linkCall{tool: t, args: args, meta: callMeta(o), headers: paramHeaders(t.headerParams, args), sent: &sent}
 	maps.Copy(orEmpty(&call.headers, o.Headers), o.Headers)
-	if o.OnProgress != nil || clock.idle > 0 || c.cfg.transport() != TransportSDK {
+	if o.OnProgress != nil || clock.idle > 0 || !c.inProcess() {
 		call.onProgress = func(p Progress) { clock.progress(); feed.put(p) }
 	}
 	res, err = h.rounds(o.logged(ctx), c, l, call)

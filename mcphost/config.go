@@ -18,7 +18,7 @@ import (
 const NoTimeout time.Duration = -1
 
 // A ServerConfig says how to reach a server: a [Stdio], [HTTP] or [SSE] value,
-// or what [InProcess] returns. [Invalid] stands for one that cannot be reached.
+// or what [InProcess] or [InMemory] returns. [Invalid] stands for one that cannot be reached.
 type ServerConfig interface {
 	common() Common
 	transport() string
@@ -198,6 +198,9 @@ func clone(c ServerConfig) ServerConfig {
 		return c
 	case SSE:
 		c.Headers = maps.Clone(c.Headers)
+		c.Common = c.Common.clone()
+		return c
+	case Custom:
 		c.Common = c.Common.clone()
 		return c
 	}

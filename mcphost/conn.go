@@ -209,6 +209,9 @@ func (c *conn) close() {
 	c.dialer.awaitClosed(nil)
 }
 
+// inProcess reports whether the server is called by method.
+func (c *conn) inProcess() bool { _, ok := c.cfg.(InProcessServer); return ok }
+
 // leave says that the conn is taken out of the host: nothing is told of it any
 // more, and those who use it learn why.
 func (c *conn) leave(why error) {

@@ -119,6 +119,8 @@ func (d *dialer) open(ctx context.Context) (link, error) {
 		return d.openSSE(ctx, HTTP(c))
 	case InProcessServer:
 		return d.openLocal(ctx, c)
+	case Custom:
+		return d.openCustom(ctx, c)
 	}
 	return nil, d.fault(ctx, PhaseConfig, fmt.Errorf("unknown kind of server %T", d.cfg), nil)
 }

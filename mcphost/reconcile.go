@@ -43,6 +43,9 @@ func sameConfig(a, b ServerConfig) bool {
 	case InProcessServer:
 		b, ok := b.(InProcessServer)
 		return ok && samePointer(a.Provider, b.Provider) && reflect.DeepEqual(a.Common, b.Common)
+	case Custom:
+		b, ok := b.(Custom)
+		return ok && a.Key != "" && a.Key == b.Key && reflect.DeepEqual(a.Common, b.Common)
 	}
 	return reflect.DeepEqual(a, b)
 }

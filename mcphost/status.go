@@ -158,7 +158,7 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	}
 	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
 	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities
-	if c.cfg.transport() == TransportSDK {
+	if c.inProcess() {
 		s.MaxMessageBytes = 0
 	}
 	if rec.info.limitsCalls {
