@@ -8,50 +8,50 @@ import (
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
-// A Block is one block of a message's content: a *TextBlock, *ThinkingBlock, *ToolUseBlock,
-// *ToolResultBlock, *ImageBlock, or an *UnknownBlock for every other kind.
+// A Block is one block of a message's content: a *[TextBlock], *[ThinkingBlock], *[ToolUseBlock],
+// *[ToolResultBlock], *[ImageBlock], or an *[UnknownBlock] for every other kind.
 type Block interface {
 	isBlock()
 }
 
-// Content is the content of a message or of a tool result. In JSON it is an array of blocks;
-// a plain string is read as one text block, and written as a string again.
+// Content is the content of a message or of a tool result. In JSON it is a list of blocks, or a string
+// for one text block.
 type Content []Block
 
 // A TextBlock is text.
 type TextBlock struct {
 	Text string `json:"text"`
-	// Extra holds what else the block had, such as citations.
+	// Extra holds the block's other fields, such as citations.
 	Extra Fields `json:"-"`
 
-	plain bool // it came as a plain string in place of a list of blocks
+	plain bool // a string in JSON, not a list of blocks
 }
 
-// A ThinkingBlock is the model's reasoning. It goes back to the model as it came.
+// A ThinkingBlock is the model's reasoning. It is sent back to the model unchanged.
 type ThinkingBlock struct {
 	Thinking  string `json:"thinking"`
 	Signature string `json:"signature"`
 	Extra     Fields `json:"-"`
 }
 
-// A ToolUseBlock is the model's wish to call a tool.
+// A ToolUseBlock is a tool call that the model requests.
 type ToolUseBlock struct {
 	ID string `json:"id"`
 	// Name is the full name of the tool: mcp__SERVER__TOOL for an MCP tool.
 	Name string `json:"name"`
-	// Input is the arguments, a JSON object.
+	// Input holds the arguments, a JSON object.
 	Input json.RawMessage `json:"input"`
 	Extra Fields          `json:"-"`
 }
 
-// IsMCP reports whether the call is to a tool of an MCP server.
+// IsMCP reports whether the tool is of an MCP server.
 func (b *ToolUseBlock) IsMCP() bool { return strings.HasPrefix(b.Name, "mcp__") }
 
-// A ToolResultBlock answers the ToolUseBlock with the ID ToolUseID.
+// A ToolResultBlock is the result of the tool call with the ID ToolUseID.
 type ToolResultBlock struct {
 	ToolUseID string  `json:"tool_use_id"`
 	Content   Content `json:"content,omitempty"`
-	// IsError is set when the tool failed, was not allowed to run, or was stopped.
+	// IsError is set if the tool failed, was not allowed to run, or was stopped.
 	IsError bool   `json:"is_error,omitempty"`
 	Extra   Fields `json:"-"`
 }
@@ -65,7 +65,7 @@ type ImageBlock struct {
 	Extra  Fields      `json:"-"`
 }
 
-// An ImageSource is where an image comes from: the bytes themselves or a URL.
+// An ImageSource is the bytes of an image, a URL, or the ID of an uploaded file.
 type ImageSource struct {
 	// Type is "base64", "url" or "file".
 	Type      string `json:"type"`
@@ -73,11 +73,11 @@ type ImageSource struct {
 	// Data is standard base64.
 	Data string `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
-	// FileID names an uploaded file, with Type "file".
+	// FileID is the ID of an uploaded file, with Type "file".
 	FileID string `json:"file_id,omitempty"`
 }
 
-// An UnknownBlock is a block of a kind that this package has no type for. It is passed on as it is.
+// An UnknownBlock is a block of a kind or form that this package has no type for.
 type UnknownBlock struct {
 	Type string
 	Raw  json.RawMessage
@@ -101,25 +101,22 @@ func (c Content) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// TextContent returns content that is one plain text, a string in JSON.
+// TextContent returns content of one text, which JSON writes as a string.
 func TextContent(text string) Content {
 	return Content{&TextBlock{Text: text, plain: true}}
 }
 
-// MarshalJSON writes a list of blocks, or a string for content that is one plain text.
+// MarshalJSON implements [json.Marshaler]. It writes a list of blocks, or a string for one plain text.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if len(c) == 1 {
 		if t, ok := c[0].(*TextBlock); ok && t.plain && t.Extra == nil {
 			return json.Marshal(t.Text)
 		}
 	}
-	if c == nil {
-		return []byte("[]"), nil
-	}
-	return json.Marshal([]Block(c))
+	return json.Marshal(orEmpty([]Block(c)))
 }
 
-// UnmarshalJSON reads a list of blocks or a string.
+// UnmarshalJSON implements [json.Unmarshaler]. It reads a list of blocks or a string.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
 		var text string
@@ -129,53 +126,46 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 		*c = TextContent(text)
 		return nil
 	}
-	var blocks Content
-	if err := jsonscan.Array(data, func(raw json.RawMessage) { blocks = append(blocks, DecodeBlock(raw)) }); err != nil {
-		return c.decodeOther(data)
+	blocks := Content{}
+	if jsonscan.Array(data, func(raw json.RawMessage) { blocks = append(blocks, DecodeBlock(raw)) }) == nil {
+		*c = blocks
+		return nil
 	}
-	if blocks == nil {
-		blocks = Content{}
-	}
-	*c = blocks
-	return nil
-}
-
-// decodeOther reads what is no list: null is no content, anything else an error.
-func (c *Content) decodeOther(data []byte) error {
-	var raws []json.RawMessage
-	if err := json.Unmarshal(data, &raws); err != nil {
+	// The scanner refuses null and some texts that encoding/json accepts.
+	var list []json.RawMessage
+	if err := json.Unmarshal(data, &list); err != nil {
 		return err
 	}
 	*c = nil
-	for _, raw := range raws {
+	for _, raw := range list {
 		*c = append(*c, DecodeBlock(raw))
 	}
 	return nil
 }
 
-// DecodeBlock reads one block. What it cannot read as a kind that it knows it returns as an
-// UnknownBlock with the whole JSON in it.
+// DecodeBlock reads one block. A block of an unknown kind or form is an [UnknownBlock] with the whole
+// JSON.
 func DecodeBlock(data json.RawMessage) Block {
 	var head struct {
 		Type string `json:"type"`
 	}
-	if decodeHead(data, &head) != nil {
+	if decodeObject(data, &head) != nil {
 		return &UnknownBlock{Raw: bytes.Clone(data)}
 	}
 	b := newBlock(head.Type)
-	if b == nil || b.UnmarshalJSON(data) != nil { // data is valid: its head was read above
+	if b == nil || b.UnmarshalJSON(data) != nil {
 		return &UnknownBlock{Type: head.Type, Raw: bytes.Clone(data)}
 	}
 	return b
 }
 
-// A readBlock is a block of a kind that can be read.
-type readBlock interface {
+// A decodableBlock is a block that can be decoded.
+type decodableBlock interface {
 	Block
 	json.Unmarshaler
 }
 
-func newBlock(kind string) readBlock {
+func newBlock(kind string) decodableBlock {
 	switch kind {
 	case "text":
 		return new(TextBlock)
@@ -191,78 +181,45 @@ func newBlock(kind string) readBlock {
 	return nil
 }
 
-// The methods below give each kind its "type" field and keep the fields that it has no name for.
+// MarshalJSON implements [json.Marshaler].
+func (b *TextBlock) MarshalJSON() ([]byte, error) { return encodeObject(b, "type", "text") }
 
-// MarshalJSON writes the block in its Messages API form.
-func (b *TextBlock) MarshalJSON() ([]byte, error) {
-	type wire TextBlock
-	return encodeWire("text", (*wire)(b), b.Extra)
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (b *TextBlock) UnmarshalJSON(data []byte) error { return decodeObject(data, b, "type") }
 
-// UnmarshalJSON reads the block from its Messages API form.
-func (b *TextBlock) UnmarshalJSON(data []byte) (err error) {
-	type wire TextBlock
-	b.Extra, err = decodeWire(data, (*wire)(b), "type")
-	return err
-}
+// MarshalJSON implements [json.Marshaler].
+func (b *ThinkingBlock) MarshalJSON() ([]byte, error) { return encodeObject(b, "type", "thinking") }
 
-// MarshalJSON writes the block in its Messages API form.
-func (b *ThinkingBlock) MarshalJSON() ([]byte, error) {
-	type wire ThinkingBlock
-	return encodeWire("thinking", (*wire)(b), b.Extra)
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (b *ThinkingBlock) UnmarshalJSON(data []byte) error { return decodeObject(data, b, "type") }
 
-// UnmarshalJSON reads the block from its Messages API form.
-func (b *ThinkingBlock) UnmarshalJSON(data []byte) (err error) {
-	type wire ThinkingBlock
-	b.Extra, err = decodeWire(data, (*wire)(b), "type")
-	return err
-}
-
-// MarshalJSON writes the block in its Messages API form.
+// MarshalJSON implements [json.Marshaler].
 func (b *ToolUseBlock) MarshalJSON() ([]byte, error) {
-	type wire ToolUseBlock
-	w := wire(*b)
-	if len(w.Input) == 0 {
-		w.Input = json.RawMessage("{}")
+	out := *b
+	if len(out.Input) == 0 {
+		out.Input = json.RawMessage("{}")
 	}
-	return encodeWire("tool_use", w, b.Extra)
+	return encodeObject(&out, "type", "tool_use")
 }
 
-// UnmarshalJSON reads the block from its Messages API form.
-func (b *ToolUseBlock) UnmarshalJSON(data []byte) (err error) {
-	type wire ToolUseBlock
-	b.Extra, err = decodeWire(data, (*wire)(b), "type")
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (b *ToolUseBlock) UnmarshalJSON(data []byte) error { return decodeObject(data, b, "type") }
 
-// MarshalJSON writes the block in its Messages API form.
+// MarshalJSON implements [json.Marshaler].
 func (b *ToolResultBlock) MarshalJSON() ([]byte, error) {
-	type wire ToolResultBlock
-	return encodeWire("tool_result", (*wire)(b), b.Extra)
+	return encodeObject(b, "type", "tool_result")
 }
 
-// UnmarshalJSON reads the block from its Messages API form.
-func (b *ToolResultBlock) UnmarshalJSON(data []byte) (err error) {
-	type wire ToolResultBlock
-	b.Extra, err = decodeWire(data, (*wire)(b), "type")
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (b *ToolResultBlock) UnmarshalJSON(data []byte) error { return decodeObject(data, b, "type") }
 
-// MarshalJSON writes the block in its Messages API form.
-func (b *ImageBlock) MarshalJSON() ([]byte, error) {
-	type wire ImageBlock
-	return encodeWire("image", (*wire)(b), b.Extra)
-}
+// MarshalJSON implements [json.Marshaler].
+func (b *ImageBlock) MarshalJSON() ([]byte, error) { return encodeObject(b, "type", "image") }
 
-// UnmarshalJSON reads the block from its Messages API form.
-func (b *ImageBlock) UnmarshalJSON(data []byte) (err error) {
-	type wire ImageBlock
-	b.Extra, err = decodeWire(data, (*wire)(b), "type")
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (b *ImageBlock) UnmarshalJSON(data []byte) error { return decodeObject(data, b, "type") }
 
-// MarshalJSON writes the block as it came.
+// MarshalJSON implements [json.Marshaler]. It returns Raw.
 func (b *UnknownBlock) MarshalJSON() ([]byte, error) {
 	if len(b.Raw) == 0 {
 		return json.Marshal(struct {

@@ -1,37 +1,38 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 )
 
-// Facts that a caller can test for with errors.Is.
+// Errors to test for with [errors.Is].
 var (
-	// ErrClosed reports the use of a session or client that was closed.
+	// ErrClosed is the error of a closed session or client.
 	ErrClosed = errors.New("agent: session is closed")
-	// ErrMaxTurns is matched by the [ResultError] of a turn that Options.MaxTurns stopped.
+	// ErrMaxTurns matches the [ResultError] of a turn that reached Options.MaxTurns.
 	ErrMaxTurns = errors.New("agent: turn limit reached")
-	// ErrMaxBudget is matched by the [ResultError] of a turn that Options.MaxBudgetUSD stopped.
+	// ErrMaxBudget matches the [ResultError] of a turn that reached Options.MaxBudgetUSD.
 	ErrMaxBudget = errors.New("agent: budget used up")
-	// ErrTurnTimeout is matched by the [ResultError] of a turn that Options.TurnTimeout stopped.
+	// ErrTurnTimeout matches the [ResultError] of a turn that exceeded Options.TurnTimeout.
 	ErrTurnTimeout = errors.New("agent: turn ran out of time")
-	// ErrTooManyInputs is matched by the error of an input that was refused because
-	// Options.MaxQueuedInputs of them wait already. It was not queued.
+	// ErrTooManyInputs is the error of an input that was not queued because Options.MaxQueuedInputs wait.
 	ErrTooManyInputs = errors.New("agent: too many inputs are waiting")
-	// ErrInterrupted is matched by the [ResultError] of a turn that was interrupted.
+	// ErrInterrupted matches the [ResultError] of an interrupted turn.
 	ErrInterrupted = errors.New("agent: turn interrupted")
-	// ErrNoResult reports that an engine ended without saying how the run went.
+	// ErrNoResult is the error of a session that ended without a result.
 	ErrNoResult = errors.New("agent: the run ended without a result")
 )
 
-// A ResultError is a turn that ended with an error result. [Query] yields it after the result itself.
+// A ResultError is the error of a turn that ended with an error result. [Query] yields it after the
+// result.
 type ResultError struct {
 	// Result is the error result.
 	Result *Result
 }
 
-// Error says why the turn ended.
+// Error implements the error interface.
 func (e *ResultError) Error() string {
 	r := e.Result
 	what := r.Subtype
@@ -47,7 +48,8 @@ func (e *ResultError) Error() string {
 	return "agent: " + what
 }
 
-// Is matches [ErrMaxTurns], [ErrMaxBudget], [ErrTurnTimeout] and [ErrInterrupted].
+// Is reports whether the turn ended with [ErrMaxTurns], [ErrMaxBudget], [ErrTurnTimeout] or
+// [ErrInterrupted].
 func (e *ResultError) Is(target error) bool {
 	switch target {
 	case ErrMaxTurns:
@@ -62,35 +64,31 @@ func (e *ResultError) Is(target error) bool {
 	return false
 }
 
-// An OptionError is a field of [Options] that cannot be used as it is.
+// An OptionError is the error of an invalid field of [Options].
 type OptionError struct {
-	// Field is the name in Options, such as "MaxTurns" or `MCPServers["files"]`.
+	// Field is the field's name, such as "MaxTurns" or `MCPServers["files"]`.
 	Field string
-	// Problem says what is wrong, Remedy what to do about it.
+	// Problem says what is wrong, and Remedy how to correct it.
 	Problem, Remedy string
 }
 
-// Error names the field, the problem and the remedy.
+// Error implements the error interface.
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("agent: Options.%s %s: %s", e.Field, e.Problem, e.Remedy)
 }
 
-// An UnsupportedError lists the options that an engine cannot honour. No option is ever ignored.
+// An UnsupportedError is the error of options that an engine does not support.
 type UnsupportedError struct {
 	// Engine is the engine's name.
 	Engine string
-	// Fields are the names of the fields in Options.
+	// Fields are the names of the fields of [Options].
 	Fields []string
-	// Remedy says what to do about it. Empty means that there is nothing more to say than to leave
-	// the fields unset or to use another engine.
+	// Remedy says what to do. Empty means to leave the fields unset or to use another engine.
 	Remedy string
 }
 
-// Error names the engine and the fields.
+// Error implements the error interface.
 func (e *UnsupportedError) Error() string {
-	remedy := e.Remedy
-	if remedy == "" {
-		remedy = "leave it unset or use another engine"
-	}
+	remedy := cmp.Or(e.Remedy, "leave it unset or use another engine")
 	return fmt.Sprintf("agent: engine %q cannot honour Options.%s: %s", e.Engine, strings.Join(e.Fields, ", Options."), remedy)
 }

@@ -179,6 +179,13 @@ func TestTextsOfErrors(t *testing.T) {
 		`agent: engine "e" cannot honour Options.A: leave it unset or use another engine`:           &UnsupportedError{Engine: "e", Fields: []string{"A"}},
 		`agent: engine "e" cannot honour Options.A, Options.B: go home`:                             &UnsupportedError{Engine: "e", Fields: []string{"A", "B"}, Remedy: "go home"},
 		"agent: the input is empty: give it a text that is more than white space, or another block": ErrEmptyInput,
+		"agent: session is closed":                                                                  ErrClosed,
+		"agent: turn limit reached":                                                                 ErrMaxTurns,
+		"agent: budget used up":                                                                     ErrMaxBudget,
+		"agent: turn ran out of time":                                                               ErrTurnTimeout,
+		"agent: too many inputs are waiting":                                                        ErrTooManyInputs,
+		"agent: turn interrupted":                                                                   ErrInterrupted,
+		"agent: the run ended without a result":                                                     ErrNoResult,
 	} {
 		if d := cmp.Diff(want, err.Error()); d != "" {
 			t.Errorf("(-want +got):\n%s", d)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,61 +12,60 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// DefaultHookTimeout is how long a hook may take, unless its Timeout says otherwise.
+// DefaultHookTimeout is the default of [Hook.Timeout].
 const DefaultHookTimeout = time.Minute
 
-// Hooks are functions that a run calls at fixed points. Hooks of settings files stand before those of
-// the program. All hooks of one event that match run at the same time, but those on PreToolUse; their
-// outputs are merged in that order: a denial beats a question, a question beats an approval, the last
-// changed output stands, contexts are joined.
+// Hooks are functions that a session calls at fixed points. Hooks of settings files come before the
+// program's. The matching hooks of an event run at the same time, except on PreToolUse. Their outputs
+// are merged in order: a denial overrides a question, a question overrides an approval, the last
+// changed output is used, and contexts are joined.
 type Hooks struct {
-	// PreToolUse is called before a tool call is decided on. The hooks run one after the other: each sees
-	// the input as those before it have changed it, and the tool gets what the last one left, unless who
-	// is asked about the call changes it again. Where a hook of a settings file changes the input after
-	// them, on PermissionRequest, the program's hooks are called once more with the changed input.
+	// PreToolUse hooks are called before a tool call is decided. They run one after the other, each with
+	// the input that the one before left; the tool receives the last one's, unless the permission
+	// callback changes it. If a PermissionRequest hook of a settings file then changes the input, the
+	// program's PreToolUse hooks are called again with it.
 	PreToolUse []Hook[PreToolUse, PreToolUseOutput]
-	// PostToolUse is called after a tool call that succeeded, before the model reads its result.
+	// PostToolUse hooks are called after a successful tool call, before the model receives its result.
 	PostToolUse []Hook[PostToolUse, PostToolUseOutput]
-	// PostToolUseFailure is called after a tool call that failed.
+	// PostToolUseFailure hooks are called after a failed tool call.
 	PostToolUseFailure []Hook[PostToolUseFailure, HookOutput]
-	// PostToolBatch is called when all calls of one response are answered.
+	// PostToolBatch hooks are called when all calls of a response have results.
 	PostToolBatch []Hook[PostToolBatch, HookOutput]
-	// PermissionRequest is called before anyone is asked about a call.
+	// PermissionRequest hooks are called before the permission callback.
 	PermissionRequest []Hook[PermissionRequest, PermissionRequestOutput]
-	// UserPromptSubmit is called with each input before the model sees it.
+	// UserPromptSubmit hooks are called with each input before the model receives it.
 	UserPromptSubmit []Hook[UserPromptSubmit, PromptOutput]
-	// Stop is called when the model has answered.
+	// Stop hooks are called when the model has answered.
 	Stop []Hook[Stop, StopOutput]
-	// SessionStart is called before the first turn, SessionEnd when the session closes.
+	// SessionStart hooks are called before the first turn, SessionEnd hooks when the session closes.
 	SessionStart []Hook[SessionStart, HookOutput]
 	SessionEnd   []Hook[SessionEnd, HookOutput]
-	// Notification is called when a person would be told of something: above all, before anyone is
-	// asked about a call.
+	// Notification hooks are called when a user interface would notify a person, above all before a
+	// permission question.
 	Notification []Hook[Notification, HookOutput]
-	// PreCompact and PostCompact are called before and after the conversation is made shorter. The
-	// native engine does not do that, so that it never calls them.
+	// PreCompact and PostCompact hooks are called before and after the conversation is compacted. The
+	// native engine does not compact.
 	PreCompact  []Hook[PreCompact, PreCompactOutput]
 	PostCompact []Hook[PostCompact, HookOutput]
 }
 
 // A Hook is a function for one event.
 type Hook[In, Out any] struct {
-	// Matcher is a regular expression that has to match the whole of what the event is about: the full
-	// name of a tool, the Source of a SessionStart, the Reason of a SessionEnd, the Type of a
-	// Notification, the Trigger of a PreCompact or PostCompact. Events that are about none of these
-	// ignore it. Empty or "*" matches everything.
+	// Matcher is a regular expression that must match all of the event's subject: the full name of a
+	// tool, the Source of a SessionStart, the Reason of a SessionEnd, the Type of a Notification, or the
+	// Trigger of a PreCompact or PostCompact. Other events ignore it. Empty or "*" matches everything.
 	Matcher string
-	// Timeout is how long the hook may take. Zero means [DefaultHookTimeout]. A hook that runs out
-	// of time has failed, and one on PreToolUse or PermissionRequest that does blocks the call.
+	// Timeout bounds the hook. Zero means [DefaultHookTimeout]. A PreToolUse or PermissionRequest hook
+	// that exceeds it blocks the call; any other has failed.
 	Timeout time.Duration
-	// FailClosed says that an error or a panic of the hook blocks what it guards: the tool call, the
-	// question, the prompt. Otherwise it is reported in an "informational" message, and the run goes on.
+	// FailClosed makes an error or a panic of the hook block the tool call, question or prompt.
+	// Otherwise an "informational" message reports it, and the turn continues.
 	FailClosed bool
-	// Func is the hook. A nil output means nothing to say.
+	// Func is the hook. A nil output has no effect.
 	Func func(ctx context.Context, in *In) (*Out, error)
 }
 
-// HookInput is what every hook is told.
+// HookInput is the input that all hooks have.
 type HookInput struct {
 	SessionID      string          `json:"session_id"`
 	CWD            string          `json:"cwd"`
@@ -73,18 +73,18 @@ type HookInput struct {
 	HookEventName  string          `json:"hook_event_name"`
 }
 
-// HookOutput is what every hook can say.
+// HookOutput is the output that all hooks have.
 type HookOutput struct {
-	// Stop ends the turn after this event, StopReason says why.
+	// Stop ends the turn after this event. StopReason is the reason.
 	Stop       bool
 	StopReason string
 	// SystemMessage is shown to the user in an "informational" message.
 	SystemMessage string
-	// AdditionalContext is text that the model reads next.
+	// AdditionalContext is text for the model.
 	AdditionalContext string
 }
 
-// ToolHookInput is what a hook is told about a tool call.
+// ToolHookInput is the input that all hooks on tool calls have.
 type ToolHookInput struct {
 	HookInput
 	ToolName  string          `json:"tool_name"`
@@ -92,50 +92,50 @@ type ToolHookInput struct {
 	ToolInput json.RawMessage `json:"tool_input"`
 }
 
-// PreToolUse is the input of the hooks that run before a tool call.
+// PreToolUse is the input of PreToolUse hooks.
 type PreToolUse struct{ ToolHookInput }
 
-// PreToolUseOutput is what they can say.
+// PreToolUseOutput is the output of PreToolUse hooks.
 type PreToolUseOutput struct {
 	HookOutput
-	// Decision is permission.Allow, Deny or Ask. Empty decides nothing. Rules that deny and rules
-	// that ask stand above Allow.
+	// Decision is permission.Allow, Deny or Ask. Empty decides nothing. Rules that deny or ask override
+	// Allow.
 	Decision permission.Behavior
-	// Reason is what the model reads about a denied call.
+	// Reason is the text for the model about a denied call.
 	Reason string
-	// UpdatedInput replaces the arguments. Nil leaves them as they are.
+	// UpdatedInput replaces the arguments. Nil leaves them unchanged.
 	UpdatedInput json.RawMessage
 }
 
-// PostToolUse is the input of the hooks that run after a tool call that succeeded.
+// PostToolUse is the input of PostToolUse hooks.
 type PostToolUse struct {
 	ToolHookInput
-	// ToolResponse is the tool's own result.
+	// ToolResponse is the tool's result.
 	ToolResponse json.RawMessage `json:"tool_response"`
 	DurationMS   int64           `json:"duration_ms"`
 }
 
-// PostToolUseOutput is what they can say.
+// PostToolUseOutput is the output of PostToolUse hooks.
 type PostToolUseOutput struct {
 	HookOutput
-	// Feedback is text that the model reads beside the result. Empty adds nothing.
+	// Feedback is text that is added to the result.
 	Feedback string
-	// UpdatedOutput replaces what the model reads. Nil leaves it as it is.
+	// UpdatedOutput replaces the result for the model. Nil leaves it unchanged.
 	UpdatedOutput Content
 }
 
-// PostToolUseFailure is the input of the hooks that run after a tool call that failed.
+// PostToolUseFailure is the input of PostToolUseFailure hooks.
 type PostToolUseFailure struct {
 	ToolHookInput
-	// Error is what the model reads.
+	// Error is the text for the model.
 	Error string `json:"error"`
-	// DurationMS is how long the call took, as in [PostToolUse].
+	// DurationMS is the length of the call in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
-	// IsInterrupt is set when the call was stopped and did not fail by itself.
+	// IsInterrupt is set if the call was cancelled.
 	IsInterrupt bool `json:"is_interrupt"`
 }
 
-// PostToolBatch is the input of the hooks that run when all calls of one response are answered.
+// PostToolBatch is the input of PostToolBatch hooks.
 type PostToolBatch struct {
 	HookInput
 	ToolCalls []BatchCall `json:"tool_calls"`
@@ -149,100 +149,99 @@ type BatchCall struct {
 	ToolResponse json.RawMessage `json:"tool_response,omitempty"`
 }
 
-// PermissionRequest is the input of the hooks that run before anyone is asked about a call.
+// PermissionRequest is the input of PermissionRequest hooks.
 type PermissionRequest struct{ ToolHookInput }
 
-// PermissionRequestOutput is what they can say.
+// PermissionRequestOutput is the output of PermissionRequest hooks.
 type PermissionRequestOutput struct {
 	HookOutput
-	// Verdict answers in place of whoever would be asked. Nil leaves the question open.
+	// Verdict replaces the answer of the permission callback. Nil leaves the question open.
 	Verdict *permission.PromptResult
 }
 
-// UserPromptSubmit is the input of the hooks that run before the model sees an input.
+// UserPromptSubmit is the input of UserPromptSubmit hooks.
 type UserPromptSubmit struct {
 	HookInput
 	// Prompt is the input's text.
 	Prompt string `json:"prompt"`
 }
 
-// PromptOutput is what they can say.
+// PromptOutput is the output of UserPromptSubmit hooks.
 type PromptOutput struct {
 	HookOutput
-	// Block keeps the input from the model; Reason is shown to the user.
+	// Block discards the input. Reason is shown to the user.
 	Block  bool
 	Reason string
 }
 
-// Stop is the input of the hooks that run when the model has answered.
+// Stop is the input of Stop hooks.
 type Stop struct {
 	HookInput
-	// StopHookActive is set when the model goes on because an earlier Stop hook made it.
+	// StopHookActive is set if an earlier Stop hook made the model continue.
 	StopHookActive bool `json:"stop_hook_active"`
 	// LastAssistantMessage is the answer's text.
 	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
 }
 
-// StopOutput is what they can say.
+// StopOutput is the output of Stop hooks.
 type StopOutput struct {
 	HookOutput
-	// Block makes the model go on; Reason tells it why.
+	// Block makes the model continue. Reason is the text for the model.
 	Block  bool
 	Reason string
 }
 
-// SessionStart is the input of the hooks that run before the first turn.
+// SessionStart is the input of SessionStart hooks.
 type SessionStart struct {
 	HookInput
-	// Source is "startup" or "resume"; within a session "compact" or "clear", when its conversation
-	// begins anew. The native engine does not do that.
+	// Source is "startup" or "resume", or, within a session of the Claude Code CLI, "compact" or "clear".
 	Source string `json:"source"`
 	Model  string `json:"model,omitempty"`
 }
 
-// SessionEnd is the input of the hooks that run when the session closes.
+// SessionEnd is the input of SessionEnd hooks.
 type SessionEnd struct {
 	HookInput
-	// Reason is "other" for a session that was closed, "clear" for a conversation that was.
+	// Reason is "other" for a closed session, "clear" for a cleared conversation.
 	Reason string `json:"reason"`
 }
 
-// Notification is the input of the hooks that run when a person would be told of something.
+// Notification is the input of Notification hooks.
 type Notification struct {
 	HookInput
 	Message string `json:"message"`
 	Title   string `json:"title,omitempty"`
-	// Type is "permission_prompt" when someone is asked about a call; the set is open.
+	// Type is "permission_prompt" for a permission question; the set is open.
 	Type string `json:"notification_type"`
 }
 
-// PreCompact is the input of the hooks that run before the conversation is made shorter.
+// PreCompact is the input of PreCompact hooks.
 type PreCompact struct {
 	HookInput
-	// Trigger is "auto" when the context is full, "manual" when it was asked for.
+	// Trigger is "auto" if the context is full, "manual" on request.
 	Trigger string `json:"trigger"`
-	// CustomInstructions are what the summary was asked to keep.
+	// CustomInstructions are instructions for the summary.
 	CustomInstructions NullString `json:"custom_instructions"`
 }
 
-// PreCompactOutput is what they can say.
+// PreCompactOutput is the output of PreCompact hooks.
 type PreCompactOutput struct {
 	HookOutput
-	// Block keeps the conversation as it is; Reason says why.
+	// Block leaves the conversation unchanged. Reason says why.
 	Block  bool
 	Reason string
 }
 
-// PostCompact is the input of the hooks that run after the conversation was made shorter.
+// PostCompact is the input of PostCompact hooks.
 type PostCompact struct {
 	HookInput
 	Trigger string `json:"trigger"`
-	// Summary is what the conversation was replaced by.
+	// Summary is the text that replaces the conversation.
 	Summary string `json:"compact_summary"`
 }
 
-// MatchTool reports whether a hook's Matcher matches a tool's full name. A pattern that is no
-// regular expression matches nothing; Open refuses it.
+// MatchTool reports whether a hook's Matcher matches a tool's full name. An invalid pattern matches
+// nothing; Open refuses it.
 func MatchTool(matcher, tool string) bool {
 	if matcher == "" || matcher == "*" {
 		return true
@@ -255,54 +254,32 @@ func compileMatcher(matcher string) (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:` + matcher + `)$`)
 }
 
-func (h *Hooks) clone() *Hooks {
+// checked returns a copy of the hooks, or the error of the first one that cannot be called.
+func (h *Hooks) checked() (*Hooks, error) {
 	if h == nil {
-		return nil
+		return nil, nil
 	}
-	return &Hooks{
-		PreToolUse:         slices.Clone(h.PreToolUse),
-		PostToolUse:        slices.Clone(h.PostToolUse),
-		PostToolUseFailure: slices.Clone(h.PostToolUseFailure),
-		PostToolBatch:      slices.Clone(h.PostToolBatch),
-		PermissionRequest:  slices.Clone(h.PermissionRequest),
-		UserPromptSubmit:   slices.Clone(h.UserPromptSubmit),
-		Stop:               slices.Clone(h.Stop),
-		SessionStart:       slices.Clone(h.SessionStart),
-		SessionEnd:         slices.Clone(h.SessionEnd),
-		Notification:       slices.Clone(h.Notification),
-		PreCompact:         slices.Clone(h.PreCompact),
-		PostCompact:        slices.Clone(h.PostCompact),
-	}
+	c := *h
+	return &c, cmp.Or(
+		checkHooks("PreToolUse", &c.PreToolUse),
+		checkHooks("PostToolUse", &c.PostToolUse),
+		checkHooks("PostToolUseFailure", &c.PostToolUseFailure),
+		checkHooks("PostToolBatch", &c.PostToolBatch),
+		checkHooks("PermissionRequest", &c.PermissionRequest),
+		checkHooks("UserPromptSubmit", &c.UserPromptSubmit),
+		checkHooks("Stop", &c.Stop),
+		checkHooks("SessionStart", &c.SessionStart),
+		checkHooks("SessionEnd", &c.SessionEnd),
+		checkHooks("Notification", &c.Notification),
+		checkHooks("PreCompact", &c.PreCompact),
+		checkHooks("PostCompact", &c.PostCompact),
+	)
 }
 
-// check reports the first hook that cannot be called.
-func (h *Hooks) check() error {
-	if h == nil {
-		return nil
-	}
-	for _, err := range []error{
-		checkHooks("PreToolUse", h.PreToolUse),
-		checkHooks("PostToolUse", h.PostToolUse),
-		checkHooks("PostToolUseFailure", h.PostToolUseFailure),
-		checkHooks("PostToolBatch", h.PostToolBatch),
-		checkHooks("PermissionRequest", h.PermissionRequest),
-		checkHooks("UserPromptSubmit", h.UserPromptSubmit),
-		checkHooks("Stop", h.Stop),
-		checkHooks("SessionStart", h.SessionStart),
-		checkHooks("SessionEnd", h.SessionEnd),
-		checkHooks("Notification", h.Notification),
-		checkHooks("PreCompact", h.PreCompact),
-		checkHooks("PostCompact", h.PostCompact),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkHooks[In, Out any](event string, hooks []Hook[In, Out]) error {
-	for i, h := range hooks {
+// checkHooks replaces the hooks of an event by a copy, and checks them.
+func checkHooks[In, Out any](event string, hooks *[]Hook[In, Out]) error {
+	*hooks = slices.Clone(*hooks)
+	for i, h := range *hooks {
 		field := fmt.Sprintf("Hooks.%s[%d]", event, i)
 		if h.Func == nil {
 			return &OptionError{field + ".Func", "is nil", "set a function"}
@@ -311,7 +288,7 @@ func checkHooks[In, Out any](event string, hooks []Hook[In, Out]) error {
 			return &OptionError{field + ".Timeout", fmt.Sprintf("is %v", h.Timeout), "set a positive duration, or 0 for the default"}
 		}
 		if _, err := compileMatcher(h.Matcher); err != nil && h.Matcher != "*" {
-			return &OptionError{field + ".Matcher", fmt.Sprintf("is no regular expression (%v)", err), `set one, or "" to match every tool`}
+			return &OptionError{field + ".Matcher", fmt.Sprintf("is not a regular expression (%v)", err), `set one, or "" to match every tool`}
 		}
 	}
 	return nil

@@ -6,32 +6,31 @@ import (
 	"fmt"
 )
 
-// A Message is one thing that a run says: a *SystemInit, *System, *Assistant, *User,
-// *StreamEvent or *Result, or an *Unknown for whatever this package has no type for.
+// A Message is a message of a session: a *[SystemInit], *[System], *[Assistant], *[User], *[StreamEvent] or
+// *[Result], or an *[Unknown] for every other kind.
 //
-// The JSON form of every kind is that of the Claude Code CLI's stream-json output.
-// [DecodeMessage] reads it, json.Marshal writes it, and fields without a name here survive both.
-// Messages are not modified after they were handed out; those who receive one may keep it.
+// The JSON form is the Claude Code CLI's stream-json output. [DecodeMessage] decodes it, and
+// [json.Marshal] encodes it. Fields that a type has no name for survive both. Messages are immutable.
 type Message interface {
 	isMessage()
 }
 
-// SystemInit opens each turn: what the session has to work with.
+// SystemInit is the first message of each turn. It describes the session.
 type SystemInit struct {
 	// CWD is the session's directory.
 	CWD       string `json:"cwd"`
 	SessionID string `json:"session_id"`
-	// Tools are the names that the model can call by now, sorted. Absent reads as empty.
+	// Tools are the names of the tools that the model can call, sorted.
 	Tools []string `json:"tools"`
-	// MCPServers has one entry for each configured server, with its state at this moment.
+	// MCPServers has an entry for each configured server with its current state.
 	MCPServers []MCPServer `json:"mcp_servers"`
-	// MCPServerErrors are configuration entries that were left out and tools that were taken out, with the reason.
+	// MCPServerErrors are the configuration entries and tools that were left out.
 	MCPServerErrors []MCPServerError `json:"mcp_server_errors,omitempty"`
 	Model           string           `json:"model"`
-	// PermissionMode is the mode in force: one of the permission.Mode values.
+	// PermissionMode is the current [permission.Mode].
 	PermissionMode string   `json:"permissionMode"`
 	SlashCommands  []string `json:"slash_commands"`
-	// APIKeySource says where the credential came from: "ANTHROPIC_API_KEY", "none", and so on.
+	// APIKeySource is the source of the credential: "ANTHROPIC_API_KEY", "none", and so on.
 	APIKeySource      string   `json:"apiKeySource"`
 	ClaudeCodeVersion string   `json:"claude_code_version,omitempty"`
 	OutputStyle       string   `json:"output_style,omitempty"`
@@ -40,59 +39,59 @@ type SystemInit struct {
 	Capabilities      []string `json:"capabilities,omitempty"`
 	UUID              string   `json:"uuid"`
 	Extra             Fields   `json:"-"`
-	// Raw is the message as it was read; nil for one that was made in this process.
+	// Raw is the JSON that the message was decoded from, if any.
 	Raw json.RawMessage `json:"-"`
 }
 
-// An MCPServer is a server's row in a [SystemInit].
+// An MCPServer is a server in a [SystemInit].
 type MCPServer struct {
-	// Name is the key that the server was registered under.
+	// Name is the server's key.
 	Name string `json:"name"`
 	// Status is "pending", "connected", "failed", "needs-auth" or "disabled".
 	Status string `json:"status"`
-	// Source says where the server was defined: "sdk" for one in this process, else a scope of the configuration.
+	// Source is "sdk" for a server in this process, or else the scope of its configuration.
 	Source string `json:"source,omitempty"`
 	Extra  Fields `json:"-"`
 }
 
-// Usable reports whether the server's tools can be expected to work: it is connected, or may still be.
+// Usable reports whether the server is connected or still connecting.
 func (s MCPServer) Usable() bool { return s.Status == "connected" || s.Status == "pending" }
 
 // An MCPServerError is a configuration entry or a tool that was left out.
 type MCPServerError struct {
-	// Name is the server's; it may be empty when a whole file could not be read.
+	// Name is the server's key. It is empty for a whole file.
 	Name string `json:"name,omitempty"`
-	// Type is "invalid_config" for an entry that was left out, "untrusted_config" for what a file of a checkout says and
-	// may not say without trust, "name_taken" for a server of a file whose name the program's servers have,
-	// "tool_left_out" for a tool, "invalid_environment" for an environment variable that cannot be used; the set is open.
+	// Type is "invalid_config" for an entry, "untrusted_config" for a part of a file that has no effect
+	// without trust, "name_taken" for a server of a file with the name of one of the program's servers,
+	// "tool_left_out" for a tool, or "invalid_environment" for an environment variable; the set is open.
 	Type    string `json:"type,omitempty"`
 	Message string `json:"message"`
 	Extra   Fields `json:"-"`
 
-	plain bool // it came as a string
+	plain bool // a string in JSON
 }
 
-// System is a system message of any other subtype than init, such as "api_retry" or "informational".
+// System is a system message of another subtype than init, such as "api_retry" or "informational".
 type System struct {
 	Subtype   string
 	SessionID string
 	UUID      string
-	// Raw is the whole message. [System.Decode] reads its fields.
+	// Raw is the whole message. See [System.Decode].
 	Raw json.RawMessage
 }
 
-// Assistant is what the model said. While a response streams there is one Assistant for each
-// finished content block; they share Message.ID, and Message.StopReason is empty.
+// Assistant is a message of the model. While a response streams, each finished content block is an
+// Assistant with the same Message.ID and without Message.StopReason.
 type Assistant struct {
 	Message APIMessage `json:"message"`
-	// ParentToolUseID is set when a subagent said it.
+	// ParentToolUseID is the tool call that runs the subagent; empty for the main conversation.
 	ParentToolUseID NullString `json:"parent_tool_use_id"`
-	// Error says that this is not the model's text but the report of a failed request:
-	// "authentication_failed", "rate_limit", "overloaded", "invalid_request", "server_error", "max_output_tokens" and others.
+	// Error is set if the message reports a failed request: "authentication_failed", "rate_limit",
+	// "overloaded", "invalid_request", "server_error", "max_output_tokens" and others.
 	Error string `json:"error,omitempty"`
-	// Aborted is set when an interrupt cut the text short.
+	// Aborted is set if an interrupt ended the text early.
 	Aborted bool `json:"aborted,omitempty"`
-	// Supersedes holds the UUIDs of earlier messages that this one replaces.
+	// Supersedes are the UUIDs of earlier messages that this one replaces.
 	Supersedes []string `json:"supersedes,omitempty"`
 	RequestID  string   `json:"request_id,omitempty"`
 	Timestamp  string   `json:"timestamp,omitempty"`
@@ -127,15 +126,15 @@ type APIMessage struct {
 	Extra        Fields     `json:"-"`
 }
 
-// User is a message in the user's role that the run added by itself: above all the results of tool calls.
+// User is a message in the user's role. Most hold the results of tool calls.
 type User struct {
 	Message         UserMessage `json:"message"`
 	ParentToolUseID NullString  `json:"parent_tool_use_id"`
-	// ToolUseResult is the tool's own result, before it was made readable for the model.
+	// ToolUseResult is the tool's result before its conversion for the model.
 	ToolUseResult json.RawMessage `json:"tool_use_result,omitempty"`
-	// IsReplay is set on the echo of an input.
+	// IsReplay is set if the message repeats an input.
 	IsReplay bool `json:"isReplay,omitempty"`
-	// IsSynthetic is set when the text was written by the run and not by a person.
+	// IsSynthetic is set if the engine wrote the text.
 	IsSynthetic bool   `json:"isSynthetic,omitempty"`
 	Timestamp   string `json:"timestamp,omitempty"`
 	SessionID   string `json:"session_id"`
@@ -161,21 +160,21 @@ type UserMessage struct {
 	Extra   Fields  `json:"-"`
 }
 
-// StreamEvent is one event of the model's stream, sent only with Options.IncludePartialMessages.
+// StreamEvent is an event of the model's stream, with Options.IncludePartialMessages.
 type StreamEvent struct {
-	// Event is the event of the Messages API as it came.
+	// Event is the event of the Messages API.
 	Event           json.RawMessage `json:"event"`
 	ParentToolUseID NullString      `json:"parent_tool_use_id"`
-	// APIMessageID is the ID of the message that the event belongs to.
+	// APIMessageID is the ID of the event's message.
 	APIMessageID string `json:"api_message_id,omitempty"`
-	// TTFTMS is the milliseconds from the request to the first token, on the event that begins a message.
+	// TTFTMS is the time to the first token in milliseconds, on the first event of a message.
 	TTFTMS    int64  `json:"ttft_ms,omitempty"`
 	SessionID string `json:"session_id"`
 	UUID      string `json:"uuid"`
 	Extra     Fields `json:"-"`
 }
 
-// TextDelta returns the text that the event adds; empty if it adds none.
+// TextDelta returns the text that the event adds, if any.
 func (m *StreamEvent) TextDelta() string {
 	var e struct {
 		Delta struct {
@@ -189,12 +188,12 @@ func (m *StreamEvent) TextDelta() string {
 	return e.Delta.Text
 }
 
-// Unknown is a message that this package has no type for. It is passed on, never an error.
+// Unknown is a message of a type or form that this package does not know.
 type Unknown struct {
 	Type string
 	// Raw is the whole message.
 	Raw json.RawMessage
-	// Err says why a message of a known type could not be read as one; nil if the type is not known.
+	// Err says why a message of a known type could not be decoded; nil for an unknown type.
 	Err error
 }
 
@@ -206,41 +205,46 @@ func (*StreamEvent) isMessage() {}
 func (*Result) isMessage()      {}
 func (*Unknown) isMessage()     {}
 
-// A readMessage is a message of a kind that can be read.
-type readMessage interface {
+// A decodableMessage is a message that can be decoded.
+type decodableMessage interface {
 	Message
 	json.Unmarshaler
 }
 
-// DecodeMessage reads one message. It fails only for what is no JSON object. A message of a
-// type or form that it does not know comes back as an [Unknown] that holds all of it.
+// DecodeMessage decodes one message. Data that is not a JSON object is an error. A message of an unknown
+// type or form is an *[Unknown].
 func DecodeMessage(data json.RawMessage) (Message, error) {
-	scratch := takeScratch()
-	defer scratch.putBack()
-	members, err := scratch.membersOf(data)
+	var rawType, rawSubtype json.RawMessage
+	err := visitObject(data, func(name []byte, value json.RawMessage) {
+		switch string(name) {
+		case "type":
+			rawType = value
+		case "subtype":
+			rawSubtype = value
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("agent: decoding message: %w", err)
 	}
 	raw := bytes.Clone(data)
-	kind, _, ok := textOf(members, "type")
-	if !ok {
+	var kind, subtype string
+	if decodeValue(rawType, &kind) != nil {
 		return &Unknown{Raw: raw}, nil
 	}
-	subtype, present, ok := textOf(members, "subtype")
-	if present && !ok {
-		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: the subtype of a %q message is no string", kind)}, nil
+	if rawSubtype != nil && decodeValue(rawSubtype, &subtype) != nil {
+		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: the subtype of a %q message is not a string", kind)}, nil
 	}
 	m := newMessage(kind, subtype)
 	if m == nil {
 		return &Unknown{Type: kind, Raw: raw}, nil
 	}
-	if err := m.UnmarshalJSON(raw); err != nil { // which is valid: it was read above
-		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: decoding %q message: %w", kind, err)}, nil
+	if err := m.UnmarshalJSON(raw); err != nil {
+		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: decoding a %q message: %w", kind, err)}, nil
 	}
 	return m, nil
 }
 
-func newMessage(kind, subtype string) readMessage {
+func newMessage(kind, subtype string) decodableMessage {
 	switch kind {
 	case "system":
 		if subtype == "init" {

@@ -128,6 +128,31 @@ func TestInitFields(t *testing.T) {
 	}
 }
 
+func TestInitKeepsItsOwnCopy(t *testing.T) {
+	const line = `{"type":"system","subtype":"init","cwd":"/a"}`
+	var m SystemInit
+	data := []byte(line)
+	if err := m.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	clear(data)
+	if string(m.Raw) != line {
+		t.Errorf("Raw is %q, want %q", m.Raw, line)
+	}
+}
+
+func TestUserMessageIsWrittenWithARole(t *testing.T) {
+	for want, m := range map[string]UserMessage{
+		`{"role":"user","content":[]}`:         {},
+		`{"role":"user","content":"hi","x":1}`: {Content: TextContent("hi"), Extra: Fields{"x": json.RawMessage("1")}},
+	} {
+		got, err := json.Marshal(m)
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+	}
+}
+
 // Selecting by status gives the servers that will not be usable. D74 D76
 func TestUnusableServers(t *testing.T) {
 	line := `{"type":"system","subtype":"init","mcp_servers":[{"name":"a","status":"connected"},{"name":"b","status":"pending"},` +
@@ -264,7 +289,7 @@ var optional = map[string]bool{
 }
 
 // What is read in one pass must be what encoding/json reads.
-func FuzzMembers(f *testing.F) {
+func FuzzVisitObject(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"a","Type":"b","type":"c"}`, `{}`, `null`, `[]`, ` {"a" : [1, {"b":"\u00e9"}] , "b":null}`, `{"\u0061":1,"a":2}`,
 		"{\"a\xff\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"x\ny"}`, `{"a":1,}`, `{"a":"x"} x`, `{"a":9223372036854775808,"b":-0,"c":1.0,"d":1e3,"e":"5","f":-9223372036854775808}`, `{"a":"` + "\x01" + `"}`,
@@ -274,36 +299,31 @@ func FuzzMembers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var want map[string]json.RawMessage
 		wantErr := json.Unmarshal(data, &want)
-		s := takeScratch()
-		defer s.putBack()
-		got, err := s.membersOf(data)
+		got := map[string]json.RawMessage{}
+		err := visitObject(data, func(name []byte, value json.RawMessage) { got[string(name)] = value })
 		if fails := wantErr != nil || want == nil; fails != (err != nil) {
-			t.Fatalf("membersOf: %v; encoding/json: %v, %v", err, wantErr, want)
+			t.Fatalf("visitObject: %v; encoding/json: %v, %v", err, wantErr, want)
 		}
-		for i, m := range got {
-			if shadowed(got, i) {
-				continue
-			}
-			if string(want[string(m.name)]) != string(m.value) {
-				t.Fatalf("%q is %s, want %s", m.name, m.value, want[string(m.name)])
-			}
-			delete(want, string(m.name))
-			sameField[string](t, m.value)
-			sameField[NullString](t, m.value)
-			sameField[int64](t, m.value)
-			sameField[json.RawMessage](t, m.value)
-			sameField[Content](t, m.value)
+		if err != nil {
+			return
 		}
-		if err == nil && len(want) > 0 {
-			t.Fatalf("not read: %v", want)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+		for _, value := range got {
+			sameValue[string](t, value)
+			sameValue[NullString](t, value)
+			sameValue[int64](t, value)
+			sameValue[json.RawMessage](t, value)
+			sameValue[Content](t, value)
 		}
 	})
 }
 
-func sameField[T any](t *testing.T, raw json.RawMessage) {
+func sameValue[T any](t *testing.T, raw json.RawMessage) {
 	t.Helper()
 	var got, want T
-	err, wantErr := decodeField(raw, &got), json.Unmarshal(raw, &want)
+	err, wantErr := decodeValue(raw, &got), json.Unmarshal(raw, &want)
 	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
 		t.Fatalf("%s as %T is %v, %v; want %v, %v", raw, got, got, err, want, wantErr)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,198 +22,198 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// DefaultMaxToolConcurrency is how many tool calls of one turn run at once, unless Options.MaxToolConcurrency says otherwise.
-const DefaultMaxToolConcurrency = 32
+// Defaults of [Options].
+const (
+	DefaultMaxToolConcurrency = 32
+	DefaultMaxQueuedInputs    = 1000
+)
 
-// DefaultMaxQueuedInputs is how many inputs of a session may wait for their turn, unless Options.MaxQueuedInputs says otherwise.
-const DefaultMaxQueuedInputs = 1000
-
-// Options configures a run. The zero value, like a nil pointer, means the defaults. The run keeps
-// its own copy: later changes have no effect on it.
+// Options configures a session. The zero value, like a nil pointer, means the defaults. The session
+// copies the options: later changes have no effect on it.
 type Options struct {
-	// Model is the model's ID. Empty means the engine's default, which is not the same on all engines:
-	// native.DefaultModel on the native engine, and whatever the Claude Code CLI chooses for the account
-	// on the other. A program that runs on both sets it.
+	// Model is the model's ID. Empty means the engine's default: native.DefaultModel on the native
+	// engine, and the Claude Code CLI's choice for the account on the other.
 	Model string
-	// FallbackModel takes over for the rest of a turn when Model is overloaded or not found; the
-	// next turn tries Model again. It may be a list, separated by commas, of models to try in this
-	// order. It must not hold Model. Empty means none.
+	// FallbackModel lists models, separated by commas, to try in order when Model is overloaded or not
+	// found. The next turn tries Model again. The list must not contain Model. Empty means none.
 	FallbackModel string
 	// SystemPrompt is the system prompt. Empty means none on the native engine.
 	SystemPrompt string
-	// AppendSystemPrompt is added after SystemPrompt. Empty adds nothing.
+	// AppendSystemPrompt is added after SystemPrompt.
 	AppendSystemPrompt string
-	// MaxTurns is how many times the model may be asked in one turn of the conversation; then the
-	// turn ends with [SubtypeErrorMaxTurns]. Zero means no limit; it must not be negative.
+	// MaxTurns bounds the model requests of one turn of the conversation. A turn that reaches it ends
+	// with [SubtypeErrorMaxTurns]. Zero means no limit.
 	MaxTurns int
-	// TurnTimeout is how long a turn of the conversation may take, from when its input is taken up until its
-	// result, the wait for servers before the first turn included. A turn that takes longer ends with
-	// [SubtypeErrorTurnTimeout]: its request and its tool calls are cancelled, and the conversation can go
-	// on. Zero means no limit; it must not be negative. An engine that cannot keep it refuses it.
+	// TurnTimeout bounds a turn of the conversation, from taking up its input to its result, including
+	// the wait for servers before the first turn. A turn that exceeds it ends with
+	// [SubtypeErrorTurnTimeout]: its requests and tool calls are cancelled, and the conversation can
+	// continue. Zero means no limit.
 	TurnTimeout time.Duration
-	// MaxQueuedInputs is how many inputs may wait for their turn; one more is refused with
-	// [ErrTooManyInputs]. Zero means [DefaultMaxQueuedInputs]; it must not be negative.
+	// MaxQueuedInputs bounds the inputs that wait for their turn. A further input is refused with
+	// [ErrTooManyInputs]. Zero means [DefaultMaxQueuedInputs].
 	MaxQueuedInputs int
-	// MaxTokens is the most tokens that the model may write in one response. Zero means the
-	// engine's default for the model; it must not be negative.
+	// MaxTokens bounds the tokens of one response. Zero means the engine's default for the model.
 	MaxTokens int
-	// MaxBudgetUSD ends the session's turns with [SubtypeErrorMaxBudget] once the estimated cost in
-	// US dollars has reached it. Zero means no limit; it must not be negative. With a limit, a model
-	// without a known price is an error at Open.
+	// MaxBudgetUSD bounds the session's estimated cost in US dollars. A turn that reaches it ends with
+	// [SubtypeErrorMaxBudget]. Zero means no limit. With a limit, a model without a known price is an
+	// error at Open.
 	MaxBudgetUSD float64
-	// Thinking is how the model thinks before it answers. Nil leaves it to the engine and the model.
+	// Thinking configures the model's reasoning. Nil leaves it to the engine and the model.
 	Thinking *Thinking
-	// Effort is how much work the model puts into an answer: "low", "medium", "high", "xhigh" or
-	// "max", as far as the model knows them. Empty leaves it to the model.
+	// Effort is "low", "medium", "high", "xhigh" or "max", as far as the model supports them. Empty
+	// leaves it to the model.
 	Effort string
 
-	// Tools are tools of the program's own, without a server around them. Their full names are
-	// mcp__tools__NAME; see [ToolsServer]. One that cannot be registered is left out and listed in
-	// [SystemInit.MCPServerErrors]; the others stay.
+	// Tools are the program's own tools, without a server. Their full names are mcp__tools__NAME; see
+	// [ToolsServer]. A tool that cannot be registered is left out and listed in
+	// [SystemInit.MCPServerErrors].
 	Tools []mcpserver.Definition
-	// MCPServers are the session's servers by the key that names their tools: mcp__KEY__TOOL.
+	// MCPServers are the session's servers, by the key that names their tools: mcp__KEY__TOOL.
 	MCPServers map[string]mcphost.ServerConfig
-	// SettingSources are the machine's configuration files that are read: servers from .mcp.json and
-	// ~/.claude.json, and permissions, hooks and environment from Claude Code's settings files. Nil
-	// means the project's alone, so that a run does not depend on whose account it runs in; an empty
-	// slice means none, which is right for a service. What Options says itself wins over them.
+	// SettingSources names the configuration files to read: servers from .mcp.json and ~/.claude.json,
+	// and permissions, hooks and environment from Claude Code's settings files. Nil means the project's
+	// files without trust, so that a session does not depend on the user's account. An empty slice
+	// means none, which suits a service.
 	//
-	// To name a source is to trust it. With nil the project's files are read without trust: they
-	// give servers, rules that deny or ask, and the modes plan and dontAsk. All else in them is
-	// listed in [SystemInit.MCPServerErrors] with the type "untrusted_config" and has no effect.
+	// A source that is named is trusted. Files without trust give servers, rules that deny or ask, and
+	// the modes plan and dontAsk. Everything else in them has no effect and is listed in
+	// [SystemInit.MCPServerErrors] with the type "untrusted_config". The other options take precedence
+	// over all files.
 	SettingSources []SettingSource
-	// TrustFile decides for each file of a checkout whether it is trusted: .mcp.json, .claude/settings.json
-	// and .claude/settings.local.json, as far as the sources have them. It gets the file's absolute path
-	// and the bytes that were read and are used. It is called while the session is opened, from one
-	// goroutine. Nil means that the files of the sources that SettingSources names are trusted.
+	// TrustFile reports whether a file of a checkout is trusted: .mcp.json, .claude/settings.json or
+	// .claude/settings.local.json. It receives the file's absolute path and the bytes that are used. It
+	// is called from one goroutine while the session opens. Nil trusts the files of the sources that
+	// SettingSources names.
 	TrustFile func(file string, contents []byte) bool
-	// Settings is one more settings file, laid over those of SettingSources: a path, or its JSON. Empty means none.
+	// Settings is a further settings file, with precedence over those of SettingSources: a path, or its
+	// JSON. Empty means none.
 	Settings string
-	// StrictMCPConfig uses no servers but those of MCPServers, Tools and Host: the SettingSources
-	// give permissions, hooks and environment only.
+	// StrictMCPConfig ignores the servers of SettingSources.
 	StrictMCPConfig bool
-	// AdditionalDirectories are directories beside Dir that servers are told about as roots. A relative one is below Dir.
+	// AdditionalDirectories are sent to servers as roots, in addition to Dir. A relative directory is
+	// below Dir.
 	AdditionalDirectories []string
-	// Host adds the servers of a host that was started beforehand. Any number of runs may share it;
-	// it is not closed, and one that was closed is an error, [mcphost.ErrClosed]. Its servers are not waited for. Where a tool's name is in both, MCPServers wins.
-	// What its servers ask the user goes to [mcphost.Options.Elicit], not to OnElicitation.
+	// Host adds the servers of a running host. Sessions may share a host. The session does not close it
+	// and does not wait for its servers. A closed host is the error [mcphost.ErrClosed]. MCPServers takes
+	// precedence for a tool that both have. The host's servers elicit through [mcphost.Options.Elicit],
+	// not OnElicitation.
 	Host *mcphost.Host
 	// AllowedTools are rules for tools that run without a question: a full name, mcp__KEY or mcp__KEY__*.
 	AllowedTools []string
-	// DisallowedTools are rules for tools that the model does not get to see.
+	// DisallowedTools are rules for tools that are hidden from the model.
 	DisallowedTools []string
-	// AskTools are rules for tools that are asked about whatever AllowedTools says.
+	// AskTools are rules for tools that need a permission even if AllowedTools lists them.
 	AskTools []string
-	// PermissionMode is the stance towards calls that no rule settles. Empty means that of the settings
-	// files, else permission.ModeDefault.
+	// PermissionMode decides calls that no rule decides. Empty means the mode of the settings files, or
+	// else permission.ModeDefault.
 	PermissionMode permission.Mode
-	// CanUseTool is asked about calls that nothing else settles. Nil means that they are denied.
+	// CanUseTool decides calls that nothing else decides. Nil denies them.
 	CanUseTool CanUseToolFunc
-	// PermissionPromptTool is the full name of an MCP tool that is asked in place of CanUseTool. It
-	// is hidden from the model. Empty means none; it excludes CanUseTool.
+	// PermissionPromptTool is the full name of an MCP tool that replaces CanUseTool. It is hidden from
+	// the model. Empty means none.
 	PermissionPromptTool string
-	// MaxToolConcurrency is how many tool calls of one turn run at once. Zero means
-	// [DefaultMaxToolConcurrency]; it must not be negative. Only tools that are read-only, or declare
-	// that they can, run together with others.
+	// MaxToolConcurrency bounds the tool calls of a turn that run at once. Only tools that are read-only
+	// or declare that they can run concurrently do. Zero means [DefaultMaxToolConcurrency].
 	MaxToolConcurrency int
-	// ToolSearch says whether the model finds its tools by searching. Empty leaves it to
-	// ENABLE_TOOL_SEARCH, and without that it does from [ToolSearchTokens] of definitions on. Naming the tool ToolSearch in DisallowedTools
-	// switches it off as well.
+	// ToolSearch configures whether the model searches for its tools. Empty means the environment
+	// variable ENABLE_TOOL_SEARCH, or else a search from [ToolSearchTokens] of definitions. The entry
+	// "ToolSearch" in DisallowedTools turns it off.
 	ToolSearch ToolSearch
-	// OnElicitation answers what an MCP server asks the user, by a form or a link; server is the key of
-	// the server. It may be called from several goroutines at once, and its ctx ends when the question
-	// is withdrawn. Nil means that servers are told that nobody can be asked. An error declines.
+	// OnElicitation answers an MCP server's question to the user, by a form or a URL. server is the
+	// server's key. It may be called from several goroutines at once; ctx ends if the question is
+	// withdrawn. An error declines. Nil means that servers learn that nobody can be asked.
 	OnElicitation func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
-	// Hooks are functions called at fixed points of a run. Nil means none.
+	// Hooks are functions that are called at fixed points. Nil means none.
 	Hooks *Hooks
 
-	// OutputSchema is a JSON Schema with the root type "object" that the answer has to match; the
-	// answer is then in [Result.StructuredOutput]. Nil means free text.
+	// OutputSchema is a JSON Schema with the root type "object" for the answer, which is then in
+	// [Result.StructuredOutput]. Nil means free text.
 	OutputSchema json.RawMessage
-	// IncludePartialMessages adds a *StreamEvent for each event of the model's stream.
+	// IncludePartialMessages adds a *[StreamEvent] for each event of the model's stream.
 	IncludePartialMessages bool
 
-	// Env is laid over the process environment and that of the settings files for this run alone:
-	// ANTHROPIC_API_KEY, MCP_TIMEOUT and so on. It does not reach the servers' processes.
+	// Env overrides the process environment and that of the settings files for this session:
+	// ANTHROPIC_API_KEY, MCP_TIMEOUT and so on. Servers do not inherit it.
 	Env map[string]string
 	// Dir is the session's directory. Empty means the process's.
 	Dir string
 	// SessionID is a UUID for the session. Empty means a new one.
 	SessionID string
-	// Resume goes on with a stored conversation. The zero value begins a new one.
+	// Resume selects a stored conversation to continue. The zero value begins a new one.
 	Resume Resume
-	// History is the conversation so far, for a program that keeps its conversations itself: what an
-	// earlier run said, in its order, and what was said to it, as *User messages with text, images or
-	// documents. Messages that json.Marshal wrote and [DecodeMessage] read are as good as the first.
-	// Nil begins a new conversation. It excludes Resume; an engine that keeps conversations by itself
-	// refuses it with an [UnsupportedError].
+	// History is the earlier conversation, for a program that stores its conversations: the messages of
+	// earlier sessions in order, and the inputs as *[User] messages. Messages that [json.Marshal] encoded
+	// and [DecodeMessage] decoded are equivalent to the originals. Nil begins a new conversation. An
+	// engine that stores conversations itself refuses History with an [UnsupportedError].
 	//
-	// Only *Assistant and *User messages count: all other kinds, what a subagent said (ParentToolUseID)
-	// and reports of failures (Assistant.Error) are passed over. What [Assistant.Supersedes] names is
-	// left out, and of an input and its replay, with one UUID, only the replay counts. Messages with
-	// one Message.ID are one message of the model. The caller's messages are not modified.
+	// Only *[Assistant] and *[User] messages are used. Messages of subagents (ParentToolUseID) and
+	// reports of failures (Assistant.Error) are ignored. Messages that [Assistant.Supersedes] names are
+	// left out. Of an input and its replay with the same UUID, the replay is used. Messages with the
+	// same Message.ID are one message of the model. The messages are not modified.
 	//
-	// What the program kept of a run with ReplayUserMessages, given back to a session with the same
-	// options, makes the model read exactly what it would have read next in the first one, so what the
-	// API has cached of it stays cached. Without, the program adds the inputs by itself, and the run's
-	// own remarks to the model, such as the context of hooks, are not in the history.
+	// If the history is the stream of a session with ReplayUserMessages and the options are the same,
+	// the model receives exactly the same conversation, so the API's cache remains valid. Without
+	// ReplayUserMessages, the program adds the inputs itself, and the engine's own notes to the model,
+	// such as the context of hooks, are missing.
 	//
-	// A history may be damaged in any way: what the model cannot be sent is mended or left out, and
-	// reported; see [HistoryRepair]. Only a nil message is an error. Turns, costs and limits count from
-	// zero, unless HistoryUsage says otherwise; hooks on SessionStart hear the source "resume".
+	// The history may be damaged: what the API would refuse is repaired or left out and reported, see
+	// [HistoryRepair]. Only a nil message is an error. SessionStart hooks receive the source "resume".
 	History []Message
-	// HistoryUsage is what the conversation in History has used so far. It counts towards MaxTurns and
-	// MaxBudgetUSD, so that the limits hold for a conversation that goes on in another session. The zero
-	// value counts from zero.
+	// HistoryUsage is what the conversation in History has used. It counts towards MaxTurns and
+	// MaxBudgetUSD.
 	HistoryUsage HistoryUsage
-	// ReplayUserMessages adds to the stream what the model is told in the user's role beside the
-	// results of its calls: each input as it is taken into the conversation, with
-	// [User.IsReplay], its UUID and its place among the other messages, and on the native engine the
-	// run's own remarks as well, with [User.IsSynthetic]. What is streamed is then the whole conversation.
+	// ReplayUserMessages adds the conversation's other user messages to the stream: each input where it
+	// enters the conversation, with [User.IsReplay] and its UUID, and, on the native engine, the engine's
+	// own notes to the model, with [User.IsSynthetic].
 	ReplayUserMessages bool
-	// Logger gets what is worth knowing for whoever operates the program. Nil means that nothing is logged.
+	// Logger receives events for the operator of the program. Nil discards them.
 	Logger *slog.Logger
-	// Stderr gets each line that a stdio server writes to its standard error. It is called from several goroutines. Nil means none.
+	// Stderr receives each line that a stdio server writes to its standard error. It is called from
+	// several goroutines. Nil discards the lines.
 	Stderr func(server, line string)
-	// ConfigProblems are configuration entries that were left out before; they are shown in [SystemInit.MCPServerErrors],
-	// as are environment variables that cannot be used.
+	// ConfigProblems are configuration entries that the program left out. They are added to
+	// [SystemInit.MCPServerErrors].
 	ConfigProblems []MCPServerError
 }
 
-// A SettingSource is one of the places that configuration files are read from.
+// A SettingSource is a place of configuration files.
 type SettingSource string
 
-// The setting sources, by the names that Claude Code gives them.
+// The setting sources, by Claude Code's names.
 const (
-	// SourceUser is the user's: ~/.claude/settings.json and the servers of ~/.claude.json.
+	// SourceUser is ~/.claude/settings.json and the servers of ~/.claude.json.
 	SourceUser SettingSource = "user"
-	// SourceProject is the project's: .claude/settings.json and .mcp.json in Dir and the folders above it up to the root of
-	// the repository.
+	// SourceProject is .claude/settings.json and .mcp.json in Dir and the folders above it up to the root
+	// of the repository.
 	SourceProject SettingSource = "project"
-	// SourceLocal is the user's for one project: .claude/settings.local.json in the same folders, and the project's servers
-	// in ~/.claude.json.
+	// SourceLocal is .claude/settings.local.json in the same folders, and the project's servers in
+	// ~/.claude.json.
 	SourceLocal SettingSource = "local"
 )
 
-// ToolsServer is the key that [Options.Tools] are registered under: their full names begin with "mcp__tools__".
+// ToolsServer is the server key of [Options.Tools]: their full names begin with "mcp__tools__".
 const ToolsServer = "tools"
 
-// Thinking is how a model thinks before it answers.
+// Thinking configures the model's reasoning.
 type Thinking struct {
 	// Type is "adaptive" (the model decides), "enabled" (with BudgetTokens), "between_tools" or
-	// "disabled". Not every model takes each.
+	// "disabled". Not every model supports all of them.
 	Type string
-	// BudgetTokens is the most tokens for thinking, with Type "enabled": at least 1024.
+	// BudgetTokens bounds the tokens for thinking with Type "enabled". It must be at least 1024.
 	BudgetTokens int
 	// Display is "summarized", "omitted" or "updates". Empty leaves it to the model.
 	Display string
 }
 
-// withDefaults returns a checked and completed copy. Each error is an *OptionError.
+// withDefaults returns a validated copy with the defaults filled in. An error is an *[OptionError].
 func (o *Options) withDefaults() (Options, error) {
 	var opts Options
 	if o != nil {
-		opts = *o // ours from here on: later changes by the caller have no effect
+		opts = *o
+	}
+	var err error
+	if opts.Hooks, err = opts.Hooks.checked(); err != nil {
+		return Options{}, err
 	}
 	if err := opts.check(); err != nil {
 		return Options{}, err
@@ -223,7 +223,7 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case opts.SessionID != "":
-	case opts.Resume.stays():
+	case opts.Resume.keepsID():
 		opts.SessionID = opts.Resume.ID
 	default:
 		opts.SessionID = uuid.NewString()
@@ -253,11 +253,10 @@ func (o *Options) withDefaults() (Options, error) {
 	opts.addTools()
 	opts.addEnvironment()
 	opts.OutputSchema = slices.Clone(opts.OutputSchema)
-	opts.Hooks = opts.Hooks.clone()
 	return opts, nil
 }
 
-// addTools makes a server of the tools. What cannot be registered is a problem of the configuration.
+// addTools adds a server of o.Tools.
 func (o *Options) addTools() {
 	if len(o.Tools) == 0 {
 		return
@@ -276,7 +275,7 @@ func (o *Options) addTools() {
 	o.Tools = nil
 }
 
-// addEnvironment adds the variables that cannot be used to the problems of the configuration.
+// addEnvironment reports the invalid environment variables in ConfigProblems.
 func (o *Options) addEnvironment() {
 	problems := mcphost.EnvProblems(func(name string) (string, bool) {
 		if v, ok := o.Env[name]; ok {
@@ -319,26 +318,17 @@ func (o *Options) check() error {
 	if o.Model != "" && slices.Contains(strings.Split(strings.ReplaceAll(o.FallbackModel, " ", ""), ","), o.Model) {
 		return &OptionError{"FallbackModel", fmt.Sprintf("has %q, which is Model", o.Model), "name another model, or none"}
 	}
-	if err := o.checkTools(); err != nil {
+	if err := cmp.Or(o.checkTools(), o.checkModel()); err != nil {
 		return err
 	}
-	if err := o.checkModel(); err != nil {
-		return err
+	if o.SessionID != "" && uuid.Validate(o.SessionID) != nil {
+		return &OptionError{"SessionID", fmt.Sprintf("is %q", o.SessionID), "set a UUID, or leave it empty for a new one"}
 	}
-	if o.SessionID != "" {
-		if _, err := uuid.Parse(o.SessionID); err != nil {
-			return &OptionError{"SessionID", fmt.Sprintf("is %q", o.SessionID), "set a UUID, or leave it empty for a new one"}
-		}
-	}
-	if err := o.checkHistory(); err != nil {
-		return err
-	}
-	return o.checkResume()
+	return cmp.Or(o.checkHistory(), o.checkResume())
 }
 
 var effort = regexp.MustCompile(`^(low|medium|high|xhigh|max)?$`)
 
-// checkModel checks what shapes the model's answers.
 func (o *Options) checkModel() error {
 	if !effort.MatchString(o.Effort) {
 		return &OptionError{"Effort", fmt.Sprintf("is %q", o.Effort), `set "low", "medium", "high", "xhigh", "max" or nothing`}
@@ -369,22 +359,6 @@ func (o *Options) checkModel() error {
 	return nil
 }
 
-// Roots are the directories that an engine tells servers about, Dir first; nil if that is the only one.
-func (o *Options) Roots() []string {
-	if len(o.AdditionalDirectories) == 0 {
-		return nil
-	}
-	roots := []string{o.Dir}
-	for _, dir := range o.AdditionalDirectories {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(o.Dir, dir)
-		}
-		roots = append(roots, dir)
-	}
-	return roots
-}
-
-// checkTools checks what concerns servers and permission.
 func (o *Options) checkTools() error {
 	if _, err := permission.ParseMode(string(o.PermissionMode)); err != nil {
 		return &OptionError{"PermissionMode", fmt.Sprintf("is %q", o.PermissionMode), "set one of the permission.Mode constants"}
@@ -413,8 +387,5 @@ func (o *Options) checkTools() error {
 			return &OptionError{fmt.Sprintf("MCPServers[%q]", name), "is nil", "set mcphost.Stdio, mcphost.HTTP, mcphost.SSE or mcphost.InProcess"}
 		}
 	}
-	if err := o.ToolSearch.check(); err != nil {
-		return err
-	}
-	return o.Hooks.check()
+	return o.ToolSearch.check()
 }

@@ -7,21 +7,21 @@ import (
 
 // The subtypes of a [Result].
 const (
-	// SubtypeSuccess is a turn that came to its end. With IsError set it ended on a failed request and Result holds the error text.
+	// SubtypeSuccess is a completed turn. If IsError is set, a request failed and Result is the error text.
 	SubtypeSuccess = "success"
-	// SubtypeErrorDuringExecution is a turn that was interrupted or broke.
+	// SubtypeErrorDuringExecution is an interrupted or failed turn.
 	SubtypeErrorDuringExecution = "error_during_execution"
-	// SubtypeErrorMaxTurns is a turn that was stopped by Options.MaxTurns.
+	// SubtypeErrorMaxTurns is a turn that reached Options.MaxTurns.
 	SubtypeErrorMaxTurns = "error_max_turns"
-	// SubtypeErrorMaxBudget is a turn that was stopped by Options.MaxBudgetUSD.
+	// SubtypeErrorMaxBudget is a turn that reached Options.MaxBudgetUSD.
 	SubtypeErrorMaxBudget = "error_max_budget_usd"
-	// SubtypeErrorTurnTimeout is a turn that was stopped by Options.TurnTimeout.
+	// SubtypeErrorTurnTimeout is a turn that exceeded Options.TurnTimeout.
 	SubtypeErrorTurnTimeout = "error_turn_timeout"
-	// SubtypeErrorStructuredOutput is a turn whose answer never matched Options.OutputSchema.
+	// SubtypeErrorStructuredOutput is a turn without an answer that matches Options.OutputSchema.
 	SubtypeErrorStructuredOutput = "error_max_structured_output_retries"
 )
 
-// The values of [Result.TerminalReason] that Tenon's own engines use; the set is open.
+// The values of [Result.TerminalReason]; the set is open.
 const (
 	ReasonCompleted         = "completed"
 	ReasonMaxTurns          = "max_turns"
@@ -39,50 +39,50 @@ const (
 	ReasonTurnSetupFailed   = "turn_setup_failed"
 )
 
-// A Result ends a turn. The answer is in Result only if Subtype is [SubtypeSuccess] and IsError is false.
+// A Result is the last message of a turn. If Subtype is [SubtypeSuccess] and IsError is false, the field
+// Result is the answer.
 type Result struct {
 	Subtype string `json:"subtype"`
-	// IsError is set on every result that is not an answer.
+	// IsError is set if the result is not an answer.
 	IsError bool `json:"is_error"`
-	// DurationMS is the turn's length in milliseconds, DurationAPIMS the part of it spent in requests to the model.
+	// DurationMS is the length of the turn in milliseconds, DurationAPIMS that of its model requests.
 	DurationMS    int64 `json:"duration_ms"`
 	DurationAPIMS int64 `json:"duration_api_ms"`
-	// NumTurns is how often the model was asked in this turn.
+	// NumTurns is the number of model requests of the turn.
 	NumTurns int `json:"num_turns"`
-	// Result is the model's last text, or the error's text if IsError is set. Only a success has it.
+	// Result is the model's last text, or the error text if IsError is set.
 	Result string `json:"result"`
-	// StopReason is the model's own reason for ending its last message.
+	// StopReason is the stop reason of the model's last message.
 	StopReason NullString `json:"stop_reason"`
-	// TotalCostUSD is the running total of the session in US dollars, an estimate. It goes on from
-	// Options.HistoryUsage.
-	// It is 0 for a model without a known price.
+	// TotalCostUSD is the estimated cost of the session and Options.HistoryUsage in US dollars. A model
+	// without a known price costs 0.
 	TotalCostUSD float64 `json:"total_cost_usd"`
-	// Usage counts the tokens of this turn.
+	// Usage counts the tokens of the turn.
 	Usage Usage `json:"usage"`
-	// ModelUsage counts the tokens and the cost of the whole session by model.
+	// ModelUsage has the tokens and the cost of the session by model.
 	ModelUsage map[string]ModelUsage `json:"modelUsage"`
-	// PermissionDenials are the calls of this turn that were not allowed to run.
+	// PermissionDenials are the denied tool calls of the turn.
 	PermissionDenials []PermissionDenial `json:"permission_denials"`
-	// StructuredOutput is the answer as the JSON that Options.OutputSchema asked for.
+	// StructuredOutput is the answer that matches Options.OutputSchema.
 	StructuredOutput json.RawMessage `json:"structured_output,omitempty"`
-	// TerminalReason says why the turn ended; see the Reason constants.
+	// TerminalReason is one of the Reason constants.
 	TerminalReason string `json:"terminal_reason,omitempty"`
-	// APIErrorStatus is the HTTP status of the request that ended the turn; 0 if none did.
+	// APIErrorStatus is the HTTP status of the request that ended the turn, if one did.
 	APIErrorStatus int `json:"api_error_status,omitempty"`
-	// Errors says what went wrong, on the error subtypes.
+	// Errors are the error texts of the error subtypes.
 	Errors []string `json:"errors,omitempty"`
-	// ResultIndex counts the results of the session from 0.
+	// ResultIndex is the index of the result in the session.
 	ResultIndex int `json:"result_index"`
-	// QueuedTurnCount is how many inputs were still waiting: at least one more turn follows without further input.
+	// QueuedTurnCount is the number of waiting inputs. If it is not 0, another turn follows.
 	QueuedTurnCount int `json:"queued_turn_count"`
-	// UserMessageUUIDs are the UUIDs of the inputs that this turn answered, of those that had one.
+	// UserMessageUUIDs are the UUIDs of the inputs that the turn answers.
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 	SessionID        string   `json:"session_id"`
 	UUID             string   `json:"uuid"`
 	Extra            Fields   `json:"-"`
 }
 
-// Err returns a *ResultError if the result is an error, else nil.
+// Err returns a *[ResultError] if the result is an error, or else nil.
 func (r *Result) Err() error {
 	if r.IsError || r.Subtype != SubtypeSuccess {
 		return &ResultError{Result: r}
@@ -90,33 +90,30 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// MarshalJSON writes the message in its stream-json form: "result" on a success only, "errors" on the others.
+// MarshalJSON implements [json.Marshaler]. A success has the field "result", a failure the field
+// "errors".
 func (r *Result) MarshalJSON() ([]byte, error) {
 	type fields Result
-	w := struct {
+	out := struct {
 		fields
 		Result *string  `json:"result,omitempty"`
 		Errors []string `json:"errors,omitzero"`
 	}{fields: fields(*r)}
 	if r.Subtype == SubtypeSuccess || r.Result != "" {
-		w.Result = &r.Result
+		out.Result = &r.Result
 	}
 	if len(r.Errors) > 0 || r.Subtype != SubtypeSuccess {
-		w.Errors = emptyNotNull(r.Errors)
+		out.Errors = orEmpty(r.Errors)
 	}
-	if w.ModelUsage == nil {
-		w.ModelUsage = map[string]ModelUsage{}
+	if out.ModelUsage == nil {
+		out.ModelUsage = map[string]ModelUsage{}
 	}
-	w.PermissionDenials = emptyNotNull(w.PermissionDenials)
-	return encodeWire("result", w, r.Extra)
+	out.PermissionDenials = orEmpty(out.PermissionDenials)
+	return joinObject(&out, r.Extra, "type", "result")
 }
 
-// UnmarshalJSON reads the message from its stream-json form.
-func (r *Result) UnmarshalJSON(data []byte) (err error) {
-	type wire Result
-	r.Extra, err = decodeWire(data, (*wire)(r), "type")
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Result) UnmarshalJSON(data []byte) error { return decodeObject(data, r, "type") }
 
 // Usage counts tokens as the Messages API does.
 type Usage struct {
@@ -124,69 +121,57 @@ type Usage struct {
 	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
 	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
 	OutputTokens             int64 `json:"output_tokens"`
-	// CacheCreation splits CacheCreationInputTokens by the lifetime of what was written.
+	// CacheCreation splits CacheCreationInputTokens by cache lifetime.
 	CacheCreation *CacheCreation   `json:"cache_creation,omitempty"`
 	ServerToolUse *ServerToolUsage `json:"server_tool_use,omitempty"`
 	ServiceTier   string           `json:"service_tier,omitempty"`
 	Extra         Fields           `json:"-"`
 }
 
-// CacheCreation counts the tokens written to the prompt cache by their lifetime.
+// CacheCreation counts the tokens written to the prompt cache by cache lifetime.
 type CacheCreation struct {
 	Ephemeral5mInputTokens int64 `json:"ephemeral_5m_input_tokens"`
 	Ephemeral1hInputTokens int64 `json:"ephemeral_1h_input_tokens"`
 }
 
-// ServerToolUsage counts the calls of tools that the API runs itself.
+// ServerToolUsage counts the calls of tools that the API runs.
 type ServerToolUsage struct {
 	WebSearchRequests int64 `json:"web_search_requests"`
 	WebFetchRequests  int64 `json:"web_fetch_requests"`
 }
 
-// MarshalJSON writes the counts in their Messages API form.
-func (u Usage) MarshalJSON() ([]byte, error) {
-	type wire Usage
-	return encodeWire("", wire(u), u.Extra)
-}
+// MarshalJSON implements [json.Marshaler].
+func (u Usage) MarshalJSON() ([]byte, error) { return encodeObject(&u) }
 
-// UnmarshalJSON reads the counts from their Messages API form. Null reads as no tokens.
-func (u *Usage) UnmarshalJSON(data []byte) (err error) {
-	type wire Usage
+// UnmarshalJSON implements [json.Unmarshaler]. It ignores null.
+func (u *Usage) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	u.Extra, err = decodeWire(data, (*wire)(u))
-	return err
+	return decodeObject(data, u)
 }
 
-// ModelUsage is what one model used in a session.
+// ModelUsage is the usage of a model in a session.
 type ModelUsage struct {
 	InputTokens              int64 `json:"inputTokens"`
 	OutputTokens             int64 `json:"outputTokens"`
 	CacheReadInputTokens     int64 `json:"cacheReadInputTokens"`
 	CacheCreationInputTokens int64 `json:"cacheCreationInputTokens"`
 	WebSearchRequests        int64 `json:"webSearchRequests"`
-	// CostUSD is an estimate in US dollars; 0 for a model without a known price.
+	// CostUSD is an estimate in US dollars, or 0 without a known price.
 	CostUSD         float64 `json:"costUSD"`
 	ContextWindow   int64   `json:"contextWindow"`
 	MaxOutputTokens int64   `json:"maxOutputTokens"`
 	Extra           Fields  `json:"-"`
 }
 
-// MarshalJSON writes the counts in their stream-json form.
-func (u ModelUsage) MarshalJSON() ([]byte, error) {
-	type wire ModelUsage
-	return encodeWire("", wire(u), u.Extra)
-}
+// MarshalJSON implements [json.Marshaler].
+func (u ModelUsage) MarshalJSON() ([]byte, error) { return encodeObject(&u) }
 
-// UnmarshalJSON reads the counts from their stream-json form.
-func (u *ModelUsage) UnmarshalJSON(data []byte) (err error) {
-	type wire ModelUsage
-	u.Extra, err = decodeWire(data, (*wire)(u))
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (u *ModelUsage) UnmarshalJSON(data []byte) error { return decodeObject(data, u) }
 
-// A PermissionDenial is a tool call that was not allowed to run.
+// A PermissionDenial is a denied tool call.
 type PermissionDenial struct {
 	ToolName  string          `json:"tool_name"`
 	ToolUseID string          `json:"tool_use_id"`
@@ -194,23 +179,18 @@ type PermissionDenial struct {
 	Extra     Fields          `json:"-"`
 }
 
-// MarshalJSON writes the denial in its stream-json form.
+// MarshalJSON implements [json.Marshaler].
 func (d PermissionDenial) MarshalJSON() ([]byte, error) {
-	type wire PermissionDenial
 	if len(d.ToolInput) == 0 {
 		d.ToolInput = json.RawMessage("{}")
 	}
-	return encodeWire("", wire(d), d.Extra)
+	return encodeObject(&d)
 }
 
-// UnmarshalJSON reads the denial from its stream-json form.
-func (d *PermissionDenial) UnmarshalJSON(data []byte) (err error) {
-	type wire PermissionDenial
-	d.Extra, err = decodeWire(data, (*wire)(d))
-	return err
-}
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *PermissionDenial) UnmarshalJSON(data []byte) error { return decodeObject(data, d) }
 
-// text says in one line why the result is an error.
+// text returns the error text of the result.
 func (r *Result) text() string {
 	switch {
 	case len(r.Errors) > 0:

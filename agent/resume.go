@@ -6,33 +6,30 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resume says which stored conversation a session goes on with. Not every engine stores
-// conversations; one that does not refuses it with an [UnsupportedError].
+// Resume selects the stored conversation that a session continues. An engine that does not store
+// conversations refuses it with an [UnsupportedError].
 type Resume struct {
-	// ID is the session to go on with, a UUID. It excludes Latest.
+	// ID is the UUID of the session.
 	ID string
-	// Latest goes on with the most recent session of the directory.
+	// Latest selects the most recent session of the directory, without ID.
 	Latest bool
-	// Fork leaves the stored session as it is and goes on in a new one, under Options.SessionID or
-	// an ID of its own.
+	// Fork continues in a new session, with Options.SessionID or a new ID, and leaves the stored one
+	// unchanged.
 	Fork bool
-	// At is the UUID of the last message that is kept. It needs ID. Empty keeps all.
+	// At is the UUID of the last message to keep. It requires ID. Empty keeps all messages.
 	At string
-	// DropsTurn, with At, is the UUID of the input whose turn is dropped: if more than that turn
-	// follows At, the session is not resumed. Empty checks nothing.
+	// DropsTurn is the UUID of the input whose turn At drops. If more than this turn follows At, the session
+	// is not resumed. It requires At. Empty means no check.
 	DropsTurn string
 }
 
-// stays reports whether the session keeps its ID.
-func (r *Resume) stays() bool { return (r.ID != "" || r.Latest) && !r.Fork }
+// keepsID reports whether the session keeps the stored ID.
+func (r *Resume) keepsID() bool { return (r.ID != "" || r.Latest) && !r.Fork }
 
 func (o *Options) checkResume() error {
 	r := &o.Resume
 	for _, id := range []struct{ field, value string }{{"ID", r.ID}, {"At", r.At}, {"DropsTurn", r.DropsTurn}} {
-		if id.value == "" {
-			continue
-		}
-		if _, err := uuid.Parse(id.value); err != nil {
+		if id.value != "" && uuid.Validate(id.value) != nil {
 			return &OptionError{"Resume." + id.field, fmt.Sprintf("is %q", id.value), "set a UUID"}
 		}
 	}
@@ -45,7 +42,7 @@ func (o *Options) checkResume() error {
 		return &OptionError{"Resume.At", "is set without ID", "set ID"}
 	case r.DropsTurn != "" && r.At == "":
 		return &OptionError{"Resume.DropsTurn", "is set without At", "set At"}
-	case r.stays() && o.SessionID != "" && o.SessionID != r.ID:
+	case r.keepsID() && o.SessionID != "" && o.SessionID != r.ID:
 		return &OptionError{"SessionID", "is set for a session that keeps its own", "leave it empty, or set Resume.Fork"}
 	}
 	return nil

@@ -6,37 +6,34 @@ import (
 	"strconv"
 )
 
-// A ToolSearch says whether the model is shown the definitions of all tools from the start, or only
-// their names, with a tool that searches and loads them. The empty string leaves it to the
-// environment variable ENABLE_TOOL_SEARCH, whose values are the same; without that it is on from where it
-// saves: the definitions would take more than [ToolSearchTokens], or servers are still connecting when
-// the first turn begins, so that nobody knows how many tools there will be.
+// A ToolSearch configures whether the model receives all tool definitions at once, or only their names
+// and a tool that searches and loads definitions. The empty string means the environment variable
+// ENABLE_TOOL_SEARCH, which has the same values. Without the variable, tool search is on if the
+// definitions exceed [ToolSearchTokens] or servers are still connecting when the first turn begins.
 //
-// Tools that ask for it (anthropic/alwaysLoad in their _meta) and those of servers that are
-// configured so ([mcphost.Common]) are always shown. Models that do not know tool references get all
-// definitions, too.
+// Tools with anthropic/alwaysLoad in their _meta, and tools of servers with AlwaysLoad in
+// [mcphost.Common], are always loaded. Models without tool references receive all definitions.
 type ToolSearch string
 
-// ToolSearchTokens is how many tokens of definitions, about four bytes each, a prompt holds before the
-// native engine withholds them, where nothing is set. Below it a search would cost more than the
-// definitions: its own definition, the list of names and one more request to the model.
+// ToolSearchTokens is the size of the definitions, in tokens of about four bytes, from which the native
+// engine uses tool search by default. Below it, the search tool, the list of names and the additional
+// model request cost more than the definitions.
 const ToolSearchTokens = 5000
 
-// The settings of the tool search. [ToolSearchAbove] makes more.
+// The settings of tool search. [ToolSearchAbove] returns further ones.
 const (
 	ToolSearchOn  ToolSearch = "true"
 	ToolSearchOff ToolSearch = "false"
-	// ToolSearchAuto searches when the definitions would take more than 10 % of the model's context window.
+	// ToolSearchAuto is ToolSearchAbove(10).
 	ToolSearchAuto ToolSearch = "auto"
 )
 
-// ToolSearchAbove searches when the definitions would take more than so many percent of the model's
-// context window. 0 is [ToolSearchOn], 100 is [ToolSearchOff].
+// ToolSearchAbove turns tool search on if the definitions exceed a percentage of the model's context
+// window. 0 is [ToolSearchOn], 100 is [ToolSearchOff].
 func ToolSearchAbove(percent int) ToolSearch { return ToolSearch("auto:" + strconv.Itoa(percent)) }
 
 var toolSearchForm = regexp.MustCompile(`^(true|1|false|0|auto(:(\d\d?|100))?)?$`)
 
-// check refuses what is none of the settings.
 func (t ToolSearch) check() error {
 	if !toolSearchForm.MatchString(string(t)) {
 		return &OptionError{"ToolSearch", fmt.Sprintf("is %q", t), `set "true", "false", "auto", "auto:N" with a percentage, or nothing`}

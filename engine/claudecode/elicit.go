@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 )
 
 // elicit asks the program what a server that the CLI connects wants to know of the user. The CLI
@@ -22,7 +24,7 @@ func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, err
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("reading elicitation: %w", err)
 	}
-	ask := s.opts.Elicit()
+	ask := kit.Elicit(s.opts)
 	if ask == nil {
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}

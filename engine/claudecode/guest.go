@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -58,7 +59,7 @@ func (g *guest) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (m
 		opts = *o
 	}
 	opts.Elicit = nil // the CLI answers no server in this process; the program does
-	if ask := g.s.opts.Elicit(); ask != nil {
+	if ask := kit.Elicit(g.s.opts); ask != nil {
 		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) { return ask(ctx, g.name, p) }
 	}
 	opts.OnFailure = g.failed

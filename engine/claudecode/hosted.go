@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -32,7 +33,7 @@ func (v *servers) byHost(ctx context.Context, configs map[string]mcphost.ServerC
 	default:
 		o := v.s.opts
 		h, err := mcphost.New(&mcphost.Options{
-			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: o.Roots(), Elicit: o.Elicit(),
+			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: kit.Roots(o), Elicit: kit.Elicit(o),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("claude-code: %w", err)

@@ -222,8 +222,8 @@ func (s *session) checkBudget(models ...string) error {
 func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
 	return mcphost.New(&mcphost.Options{
 		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
-		Roots:  s.opts.Roots(),
-		Elicit: s.opts.Elicit(),
+		Roots:  kit.Roots(s.opts),
+		Elicit: kit.Elicit(s.opts),
 	})
 }
 

@@ -1,4 +1,4 @@
-package agent
+package kit
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
 )
 
 // What the callback does not answer is declined; only a question that was withdrawn is an error.
@@ -29,14 +31,14 @@ func TestElicitDeclinesWhatIsNotAnswered(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := &Options{Logger: slog.New(slog.DiscardHandler), OnElicitation: func(_ context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			o := &agent.Options{Logger: slog.New(slog.DiscardHandler), OnElicitation: func(_ context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 				if server != "s" || p.Mode != "form" {
 					t.Errorf("asked by %q in mode %q", server, p.Mode)
 				}
 				return tt.answer()
 			}}
 			question := &mcp.ElicitParams{Message: "?"}
-			res, err := o.Elicit()(tt.ctx, "s", question)
+			res, err := Elicit(o)(tt.ctx, "s", question)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -48,7 +50,7 @@ func TestElicitDeclinesWhatIsNotAnswered(t *testing.T) {
 			}
 		})
 	}
-	if new(Options).Elicit() != nil {
+	if Elicit(&agent.Options{}) != nil {
 		t.Error("without a callback there is someone to ask")
 	}
 }

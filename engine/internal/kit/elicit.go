@@ -1,0 +1,66 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// Elicit returns [agent.Options.OnElicitation] with its failures handled: an error, a panic and a nil
+// result are logged and decline, and an empty mode is "form". If ctx has ended, its cause is the error.
+// Without a callback Elicit returns nil, so that servers learn that nobody can be asked.
+func Elicit(o *agent.Options) func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	if o.OnElicitation == nil {
+		return nil
+	}
+	return func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+		params := *p // shared with the server if it runs in this process
+		if params.Mode == "" {
+			params.Mode = "form"
+		}
+		res, err := callElicit(ctx, o, server, &params)
+		if err == nil && res == nil {
+			err = errors.New("OnElicitation returned no result")
+		}
+		switch {
+		case err == nil:
+			return res, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		o.Logger.WarnContext(ctx, "elicitation failed and was declined", "server", server, "error", err)
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+}
+
+func callElicit(ctx context.Context, o *agent.Options, server string, p *mcp.ElicitParams) (res *mcp.ElicitResult, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.Logger.ErrorContext(ctx, "panic in OnElicitation", "server", server, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("OnElicitation panicked")
+		}
+	}()
+	return o.OnElicitation(ctx, server, p)
+}
+
+// Roots returns the directories that servers get as roots, the session's directory first. It returns
+// nil if there are no additional directories.
+func Roots(o *agent.Options) []string {
+	if len(o.AdditionalDirectories) == 0 {
+		return nil
+	}
+	roots := []string{o.Dir}
+	for _, dir := range o.AdditionalDirectories {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(o.Dir, dir)
+		}
+		roots = append(roots, dir)
+	}
+	return roots
+}
