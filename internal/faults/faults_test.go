@@ -26,7 +26,7 @@ var (
 )
 
 const (
-	workers      = 16               // rounds that run at once: they wait more than they work
+	workers      = 32               // concurrent rounds of one transport, which mostly wait
 	calls        = 6                // calls of a round at once
 	connectLimit = 5 * time.Second  // of one attempt, on a busy machine
 	callLimit    = time.Second      // of one call: what a lost answer costs
@@ -38,6 +38,7 @@ const (
 // answer, or with an error that says that there is none. It does not hang and
 // leaves nothing behind. (Field cases F12 F21, pains 13 14.)
 func TestFaultyConnections(t *testing.T) {
+	t.Parallel()
 	kinds := []struct {
 		name  string
 		round func(seed uint64) *bad
@@ -49,6 +50,7 @@ func TestFaultyConnections(t *testing.T) {
 	n := *rounds / (len(kinds) + 1) // the rest are those of TestFaultySessions
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
 			var tally tally
 			seeds := make(chan uint64)
 			var wg sync.WaitGroup

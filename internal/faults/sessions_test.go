@@ -31,6 +31,7 @@ import (
 // fault B5
 // fault B10
 func TestFaultySessions(t *testing.T) {
+	t.Parallel()
 	var tally tally
 	n := *rounds / 4
 	for i := range n {
