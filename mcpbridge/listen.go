@@ -36,12 +36,12 @@ func (l *listener) wantsAny() bool {
 	return w.ToolsListChanged || w.PromptsListChanged || w.ResourcesListChanged || len(w.ResourceSubscriptions) > 0
 }
 
-// meta names the subscription: the id of its request, byte for byte.
+// meta names the subscription by the id of its request, byte for byte.
 func (l *listener) meta() map[string]any {
 	return map[string]any{mcp.MetaKeySubscriptionID: l.id}
 }
 
-// params are the params of a notification to l.
+// params returns the params of a notification to l.
 func (l *listener) params(uri string) any {
 	return &struct {
 		Meta map[string]any `json:"_meta"`
@@ -49,9 +49,8 @@ func (l *listener) params(uri string) any {
 	}{l.meta(), uri}
 }
 
-// listen tells the client what it will hear of and then stays until the request
-// is cancelled or the bridge closes. Without a way to send there is nothing
-// to hear of, and it returns at once.
+// listen acknowledges the subscription and returns when the request is cancelled
+// or the bridge is closed, or at once if the subscription is empty.
 func (b *Bridge) listen(ctx context.Context, r *request) (any, error) {
 	var want *mcp.NotificationSubscriptions
 	if fail := r.DecodeParam("notifications", &want); fail != nil {
@@ -62,12 +61,12 @@ func (b *Bridge) listen(ctx context.Context, r *request) (any, error) {
 	}
 	l := &listener{id: r.ID}
 	if b.opts.Send != nil {
-		l.want = agree(want, b.capabilities())
+		l.want = supported(want, b.capabilities())
 	}
-	if err := b.watches.add(ctx, r.session, l.want.ResourceSubscriptions); err != nil {
+	if err := b.subscriptions.addListener(ctx, r.session, l.want.ResourceSubscriptions); err != nil {
 		return nil, err
 	}
-	defer b.watches.remove(context.WithoutCancel(ctx), r.session, l.want.ResourceSubscriptions)
+	defer b.subscriptions.removeListener(context.WithoutCancel(ctx), r.session, l.want.ResourceSubscriptions)
 	b.mu.Lock()
 	b.listeners = append(b.listeners, l)
 	b.mu.Unlock()
@@ -85,11 +84,11 @@ func (b *Bridge) listen(ctx context.Context, r *request) (any, error) {
 	}
 	meta := l.meta()
 	meta[mcp.MetaKeyServerInfo] = b.server.Info()
-	return &head{ResultType: resultComplete, Meta: meta}, nil
+	return &resultHead{ResultType: resultComplete, Meta: meta}, nil
 }
 
-// agree is the part of want that the server can keep.
-func agree(want *mcp.NotificationSubscriptions, caps *mcp.ServerCapabilities) mcp.NotificationSubscriptions {
+// supported returns the part of want that the server supports.
+func supported(want *mcp.NotificationSubscriptions, caps *mcp.ServerCapabilities) mcp.NotificationSubscriptions {
 	var out mcp.NotificationSubscriptions
 	out.ToolsListChanged = want.ToolsListChanged && (caps.Tools == nil || caps.Tools.ListChanged)
 	out.PromptsListChanged = want.PromptsListChanged && caps.Prompts != nil && caps.Prompts.ListChanged

@@ -18,7 +18,7 @@ func encodeNotification(method string, params any) (json.RawMessage, error) {
 	}{"2.0", method, params})
 }
 
-// send sends one notification. One that cannot be sent is lost and logged.
+// send sends one notification. It logs a failure; the notification is lost then.
 func (b *Bridge) send(ctx context.Context, method string, params any) {
 	if b.opts.Send == nil {
 		return
@@ -32,7 +32,7 @@ func (b *Bridge) send(ctx context.Context, method string, params any) {
 	}
 }
 
-// notify sends what the session has to say to those who want it.
+// notify sends a notification of the session.
 func (b *Bridge) notify(ctx context.Context, n mcpserver.Notification) {
 	switch n.Method {
 	case mcpserver.MethodProgress:
@@ -42,38 +42,37 @@ func (b *Bridge) notify(ctx context.Context, n mcpserver.Notification) {
 			b.send(ctx, n.Method, n.Params)
 		}
 	default:
-		b.announce(ctx, n)
+		b.sendChange(ctx, n)
 	}
 }
 
-// wantsLog reports whether a log message is sent: in a modern request only at
-// the level that the request names, or above. A level that there is not asks for
-// nothing.
+// wantsLog reports whether to send a log message. A request of 2026-07-28 names
+// the least severe level; without a known level it gets none.
 func (b *Bridge) wantsLog(ctx context.Context, n mcpserver.Notification) bool {
 	r := requestFrom(ctx)
 	p, ok := n.Params.(*mcp.LoggingMessageParams)
-	if r == nil || !r.modern || !ok {
+	if r == nil || !r.v20260728 || !ok {
 		return true
 	}
 	least := severity(r.level)
 	return least >= 0 && severity(p.Level) >= least
 }
 
-// announce sends a notification about the server itself: to the client of the
-// handshake as it is, to each listener under its subscription.
-func (b *Bridge) announce(ctx context.Context, n mcpserver.Notification) {
+// sendChange sends a notification about the server: unchanged to the client of a
+// handshake, and under its subscription to each listener.
+func (b *Bridge) sendChange(ctx context.Context, n mcpserver.Notification) {
 	uri := ""
 	if p, ok := n.Params.(*mcp.ResourceUpdatedNotificationParams); ok {
 		uri = p.URI
 	}
 	b.mu.Lock()
-	plain := b.shaken || !b.modern // who never shook hands gets what it listens for
+	unchanged := b.initialized || !b.v20260728
 	listeners := slices.Clone(b.listeners)
 	b.mu.Unlock()
 	if uri != "" {
-		plain = b.watches.subscribed(uri)
+		unchanged = b.subscriptions.has(uri)
 	}
-	if plain {
+	if unchanged {
 		b.send(ctx, n.Method, n.Params)
 	}
 	for _, l := range listeners {

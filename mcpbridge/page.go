@@ -9,9 +9,9 @@ import (
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 )
 
-// page is the part of all that r asks for and the cursor of the next, "" at the
-// end. A cursor names the last entry that was sent, so that a list that changes
-// in between loses nothing; if that entry is gone its position counts.
+// page returns the page of all that r asks for and the cursor of the next page, ""
+// after the last. A cursor names the last entry of its page, so that a list that
+// changes meanwhile loses nothing. If that entry is gone, its position applies.
 func page[T any](b *Bridge, r *request, all []T, name func(T) string) (part []T, next string, err error) {
 	cursor, fail := r.TextParam("cursor")
 	if fail != nil {
@@ -21,7 +21,7 @@ func page[T any](b *Bridge, r *request, all []T, name func(T) string) (part []T,
 	if cursor != "" {
 		last, position, ok := parseCursor(cursor)
 		if !ok {
-			return nil, "", rpcmsg.InvalidParams("params.cursor is none of this server's")
+			return nil, "", rpcmsg.InvalidParams("params.cursor is not a cursor of this server")
 		}
 		from = min(position, len(all))
 		if i := slices.IndexFunc(all, func(t T) bool { return name(t) == last }); i >= 0 {

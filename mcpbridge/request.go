@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,50 +16,57 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// modernVersion is the first version of the protocol without a handshake. Dates
-// compare as texts.
-const modernVersion = "2026-07-28"
+// The methods and notifications that more than the table of methods knows.
+const (
+	methodInitialize      = "initialize"
+	methodListen          = "subscriptions/listen"
+	notificationCancelled = "notifications/cancelled"
+)
 
-// A request is a message that wants an answer, with what its _meta says.
+// v20260728 is the first protocol version without a handshake. Versions are dates
+// and compare as strings.
+const v20260728 = "2026-07-28"
+
+// latestWithHandshake returns the newest version that a handshake can agree on.
+func latestWithHandshake() string {
+	all := mcp.SupportedProtocolVersions() // the newest first
+	return all[slices.IndexFunc(all, func(v string) bool { return v < v20260728 })]
+}
+
+// A request is a message that needs a reply, with the content of its _meta.
 type request struct {
 	*rpcmsg.Message
-	session mcpserver.ServerSession
-	meta    mcp.Meta
-	modern  bool // it follows 2026-07-28: no handshake, all in _meta
-	client  client
-	level   mcp.LoggingLevel // the least level to be sent, in a modern request
+	session   mcpserver.ServerSession
+	meta      mcp.Meta
+	v20260728 bool // the request follows 2026-07-28: _meta describes the client
+	client    client
+	level     mcp.LoggingLevel // the least severe level of log messages that the request asks for; 2026-07-28 only
 }
 
 type requestKey struct{}
 
-// requestFrom is the request that ctx belongs to, nil if there is none.
+// requestFrom returns the request that ctx belongs to, nil if there is none.
 func requestFrom(ctx context.Context) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r
 }
 
-// versions are the versions of the protocol that the bridge speaks, newest first.
-func versions() []string { return mcp.SupportedProtocolVersions() }
-
-// latestLegacy is the newest version that a handshake can agree on.
-func latestLegacy() string {
-	for _, v := range versions() {
-		if v < modernVersion {
-			return v
-		}
-	}
-	return modernVersion // not reached: the library knows older versions
-}
-
-// read takes the _meta of a request apart. A request that names a version from
-// 2026-07-28 on there follows that version, whatever came before.
-func (b *Bridge) read(m *rpcmsg.Message) (*request, error) {
+// newRequest reads the _meta of m. A request whose _meta names a version from
+// 2026-07-28 on follows that version, whatever the handshake agreed on.
+func (b *Bridge) newRequest(m *rpcmsg.Message) (*request, error) {
 	r := &request{Message: m}
 	if err := m.DecodeParam("_meta", &r.meta); err != nil {
 		return nil, err
 	}
-	if version, _ := r.meta[mcp.MetaKeyProtocolVersion].(string); version >= modernVersion {
-		return r, b.readModern(r, version)
+	version, _ := r.meta[mcp.MetaKeyProtocolVersion].(string)
+	if version >= v20260728 {
+		if err := r.readClient(version); err != nil {
+			return nil, err
+		}
+		b.mu.Lock()
+		b.v20260728 = true
+		b.mu.Unlock()
+		return r, nil
 	}
 	b.mu.Lock()
 	r.client = b.client
@@ -66,16 +74,15 @@ func (b *Bridge) read(m *rpcmsg.Message) (*request, error) {
 	return r, nil
 }
 
-func (b *Bridge) readModern(r *request, version string) error {
-	r.modern = true
-	if !slices.Contains(versions(), version) {
-		data, err := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: versions(), Requested: version})
+// readClient reads the description of the client in _meta.
+func (r *request) readClient(version string) error {
+	r.v20260728 = true
+	if supported := mcp.SupportedProtocolVersions(); !slices.Contains(supported, version) {
+		data, err := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: supported, Requested: version})
 		if err != nil {
 			return err
 		}
-		return &jsonrpc.Error{
-			Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data,
-		}
+		return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
 	}
 	var meta struct {
 		Client *mcp.Implementation `json:"io.modelcontextprotocol/clientInfo"`
@@ -91,14 +98,11 @@ func (b *Bridge) readModern(r *request, version string) error {
 	}
 	r.client = client{info: meta.Client, caps: caps, version: version}
 	r.level = meta.Level
-	b.mu.Lock()
-	b.modern = true
-	b.mu.Unlock()
 	return nil
 }
 
-// decodeCapabilities reads a client's capabilities, nil when raw is absent. The
-// library's type cannot tell absent roots from empty ones; its RootsV2 can.
+// decodeCapabilities decodes a client's capabilities, nil if raw is absent. The
+// library's Roots cannot tell an absent member from an empty one; RootsV2 can.
 func decodeCapabilities(raw json.RawMessage) (*mcp.ClientCapabilities, error) {
 	if len(raw) == 0 || bytes.Equal(raw, rpcmsg.Null) {
 		return nil, nil
@@ -107,17 +111,26 @@ func decodeCapabilities(raw json.RawMessage) (*mcp.ClientCapabilities, error) {
 	var roots struct {
 		Roots *mcp.RootCapabilities `json:"roots"`
 	}
-	if err := json.Unmarshal(raw, &caps); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(raw, &roots); err != nil {
+	if err := errors.Join(json.Unmarshal(raw, &caps), json.Unmarshal(raw, &roots)); err != nil {
 		return nil, err
 	}
 	caps.RootsV2 = roots.Roots
 	return &caps, nil
 }
 
-// call is r as the server's session takes it.
+// requiredParam returns the string under key in params.
+func (r *request) requiredParam(key string) (string, error) {
+	text, fail := r.TextParam(key)
+	if fail != nil {
+		return "", fail
+	}
+	if text == "" {
+		return "", rpcmsg.InvalidParams("params." + key + " is missing")
+	}
+	return text, nil
+}
+
+// call returns the request as a call of the server's session.
 func (r *request) call() (mcpserver.Call, error) {
 	c := mcpserver.Call{
 		RequestID:          string(r.ID),
@@ -126,23 +139,33 @@ func (r *request) call() (mcpserver.Call, error) {
 		Client:             r.client.info,
 		ClientCapabilities: r.client.caps,
 		ProtocolVersion:    r.client.version,
+		Rounds:             r.v20260728,
 	}
-	if !r.modern { // without rounds these members mean nothing, and no handler may take them for answers
+	if !r.v20260728 { // these members mean nothing then, and must not reach a handler as answers
 		return c, nil
 	}
 	if err := r.DecodeParam("inputResponses", &c.InputResponses); err != nil {
 		return c, err
 	}
-	state, err := r.TextParam("requestState")
-	if err != nil {
-		return c, err
+	state, fail := r.TextParam("requestState")
+	if fail != nil {
+		return c, fail
 	}
 	c.RequestState = state
 	return c, nil
 }
 
-// progressToken is the token as it goes out again: a text, a whole number, or
-// the bytes of any other value.
+// withCall returns a context that carries the request to the session's next call.
+func (r *request) withCall(ctx context.Context) (context.Context, error) {
+	c, err := r.call()
+	if err != nil {
+		return nil, err
+	}
+	return mcpserver.WithCall(ctx, c), nil
+}
+
+// progressToken returns the token in the form in which notifications repeat it: a
+// string, a whole number, or the bytes of any other value.
 func (r *request) progressToken() any {
 	const exact = 1 << 53 // beyond it a float64 loses digits
 	switch token := r.meta["progressToken"].(type) {
@@ -161,10 +184,7 @@ func (r *request) progressToken() any {
 	var meta struct {
 		Token json.RawMessage `json:"progressToken"`
 	}
-	if err := r.DecodeParam("_meta", &meta); err != nil {
-		return nil // not reached: _meta has been decoded before
-	}
-	if len(meta.Token) > rpcmsg.MaxID {
+	if r.DecodeParam("_meta", &meta) != nil || len(meta.Token) > rpcmsg.MaxID {
 		return nil
 	}
 	return meta.Token

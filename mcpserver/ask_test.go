@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -79,7 +80,7 @@ var transports = map[string]func(t *testing.T, answer string) string{
 		return r.Text()
 	},
 	"stdio": func(t *testing.T, answer string) string {
-		p := stdio(t, asksForName(t), mcpserver.StdioOptions{})
+		p := stdio(t, asksForName(t), mcpbridge.StdioOptions{})
 		p.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
 		p.next()
 		p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}`)

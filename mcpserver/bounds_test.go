@@ -1,28 +1,22 @@
 package mcpserver
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tenon-sdk/tenon/internal/jsonl"
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
 )
 
@@ -235,185 +229,6 @@ func TestListsInTemplates(t *testing.T) {
 	}
 }
 
-// A deaf is an output that nobody reads, beyond its first bytes.
-type deaf struct {
-	room    atomic.Int64
-	blocked chan struct{} // gets a value when a write begins to wait
-	end     chan struct{}
-}
-
-func (d *deaf) Write(p []byte) (int, error) {
-	if d.room.Add(-int64(len(p))) >= 0 {
-		return len(p), nil
-	}
-	select {
-	case d.blocked <- struct{}{}:
-	default:
-	}
-	<-d.end
-	return 0, io.ErrClosedPipe
-}
-
-// A client that sends without end and reads nothing is not read from any more
-// once its answers do not go out: what the server holds for it is bounded, by
-// number and by bytes.
-//
-// fault H4
-func TestStdioClientsThatReadNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most = 20
-		s := newTestServer(t, &Options{MaxCalls: most})
-		var ran atomic.Int64
-		addRaw(t, s, "count", func(context.Context, json.RawMessage) (*Result, error) {
-			ran.Add(1)
-			return Text(strings.Repeat("x", 1000)), nil
-		})
-		in, client := io.Pipe()
-		out := &deaf{blocked: make(chan struct{}, 1), end: make(chan struct{})}
-		out.room.Store(5000)
-		o := stdioDefaults(s, &StdioOptions{In: in, Out: out, Grace: -1})
-		conn := newStdioConn(&o, most)
-		f := newFace(s)
-		session, err := f.lib.Connect(t.Context(), conn, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go conn.readLines()
-		var sent atomic.Int64
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			const shake = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" +
-				`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-			if _, err := io.WriteString(client, shake); err != nil {
-				return
-			}
-			for i := 1; i <= 1_000_000; i++ {
-				if _, err := fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"count"}}`+"\n", i); err != nil {
-					return
-				}
-				sent.Add(1)
-			}
-		}()
-		<-out.blocked
-		synctest.Wait() // nothing moves any more
-		conn.mu.Lock()
-		open := conn.open
-		conn.mu.Unlock()
-		if open > most || len(conn.calls) > most {
-			t.Errorf("%d requests are open, want at most %d", open, most)
-		}
-		if n := sent.Load(); n > 4*most {
-			t.Errorf("%d requests were read", n)
-		}
-		if n := ran.Load(); n > 4*most {
-			t.Errorf("%d calls ran", n)
-		}
-		_ = client.Close()
-		_ = in.Close()
-		close(out.end)
-		_ = conn.Close()
-		f.close()
-		_ = session.Wait()
-		f.wg.Wait()
-		<-ended
-	})
-}
-
-// Beyond the requests that may be open, each is refused by itself, alone and in a
-// batch. One that was answered makes room.
-//
-// fault H4
-func TestStdioRefusesTooManyRequests(t *testing.T) {
-	s := newTestServer(t, &Options{MaxCalls: 2})
-	started, end := waits(t, s, "wait")
-	defer end()
-	in, client := io.Pipe()
-	lines, out := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- ServeStdio(ctx, s, &StdioOptions{In: in, Out: out}) }()
-	answers := bufio.NewScanner(lines)
-	send := func(lines ...string) {
-		t.Helper()
-		if _, err := io.WriteString(client, strings.Join(lines, "\n")+"\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := func() string {
-		t.Helper()
-		if !answers.Scan() {
-			t.Fatal(answers.Err())
-		}
-		return answers.Text()
-	}
-	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
-	next()
-	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	for id := 1; id <= 2; id++ {
-		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait"}}`, id))
-		<-started
-	}
-	const busy = `"error":{"code":-32005,"message":"too many requests at once: the limit is 2; send this one again when others have been answered"}}`
-	send(`{"jsonrpc":"2.0","id":"three","method":"ping"}`)
-	if got, want := next(), `{"jsonrpc":"2.0","id":"three",`+busy; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	send(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`)
-	if got, want := next(), `[{"jsonrpc":"2.0","id":4,`+busy+`,{"jsonrpc":"2.0","id":5,`+busy+`]`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	long := strings.Repeat("x", 100_000)
-	send(`{"jsonrpc":"2.0","id":"` + long + `","method":"ping"}`)
-	if got := next(); len(got) > 200 || !strings.Contains(got, `"id":null`) {
-		t.Errorf("an id of 100 KB: %.300s", got)
-	}
-	send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + long + `"}}`) // of no request
-	end()
-	for range 2 {
-		if got := next(); !strings.Contains(got, "done") {
-			t.Errorf("got %s", got)
-		}
-	}
-	send(`{"jsonrpc":"2.0","id":6,"method":"ping"}`)
-	if got := next(); got != `{"jsonrpc":"2.0","id":6,"result":{}}` {
-		t.Errorf("with room again: %s", got)
-	}
-	cancel()
-	_ = client.Close()
-	_ = out.Close()
-	<-served
-}
-
-// What the requests that are open take together is bounded as well.
-//
-// fault H4
-func TestStdioBoundsTheBytesOfOpenRequests(t *testing.T) {
-	s := newTestServer(t, nil)
-	var out strings.Builder
-	o := stdioDefaults(s, &StdioOptions{In: strings.NewReader(""), Out: &out})
-	conn := newStdioConn(&o, DefaultMaxCalls)
-	params := json.RawMessage(strings.Repeat(" ", maxOpenBytes/4))
-	take := func(id string) {
-		t.Helper()
-		if err := conn.takeCall(&rpcmsg.Message{ID: json.RawMessage(id), Method: "ping", Params: params}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 3 {
-		take("1")
-	}
-	params = params[:len(params)-4]
-	take("1") // the last byte that there is room for
-	if conn.bytes != maxOpenBytes || out.Len() != 0 {
-		t.Errorf("%d bytes are open, refused: %s", conn.bytes, out.String())
-	}
-	take("2")
-	if conn.bytes != maxOpenBytes || !strings.HasPrefix(out.String(), `{"jsonrpc":"2.0","id":2,"error":{"code":-32005`) {
-		t.Errorf("%d bytes are open, refused: %s", conn.bytes, out.String())
-	}
-}
-
 // What sessions subscribed to is not kept when they end, however they do: clients
 // that come and go with ever new URIs cost no memory.
 //
@@ -475,53 +290,5 @@ func TestEndedSessionsLeaveNoSubscriptions(t *testing.T) {
 	}
 	if n := kept(); n != 0 {
 		t.Errorf("after Shutdown %d URIs are kept", n)
-	}
-}
-
-// What a batch holds counts until all of it is answered: the replies to the others
-// wait for the slowest.
-//
-// fault H4
-func TestStdioBatchesCountUntilTheyAreAnswered(t *testing.T) {
-	s := newTestServer(t, nil)
-	var out strings.Builder
-	o := stdioDefaults(s, &StdioOptions{In: strings.NewReader(""), Out: &out})
-	conn := newStdioConn(&o, 3)
-	take := func(line string) {
-		t.Helper()
-		if err := conn.take(jsonl.Line{Data: []byte(line)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	answer := func(n int64, result string) {
-		t.Helper()
-		if err := conn.Write(t.Context(), &jsonrpc.Response{ID: numberID(n), Result: json.RawMessage(result)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	take(`[{"id":"a","method":"x","params":{}},{"id":"b","method":"x"},{"method":"y"}]`)
-	before := conn.bytes
-	answer(2, `{"long":1}`)
-	const reply = `{"jsonrpc":"2.0","id":"b","result":{"long":1}}`
-	if conn.open != 2 || conn.bytes != before+int64(len(reply)) || out.Len() != 0 {
-		t.Errorf("after the first reply %d requests and %d bytes are open, written %q", conn.open, conn.bytes, out.String())
-	}
-	take(`{"id":3,"method":"x"}`)
-	if take(`{"id":4,"method":"x"}`); !strings.HasPrefix(out.String(), `{"jsonrpc":"2.0","id":4,"error":{"code":-32005`) {
-		t.Errorf("one more is answered %q", out.String())
-	}
-	out.Reset()
-	take(`{"method":"notifications/cancelled","params":{"requestId":"a"}}`)
-	answer(1, `{}`)
-	if want := "[" + reply + "]\n"; out.String() != want || conn.open != 1 {
-		t.Errorf("the batch is answered %q, want %q; %d requests are open", out.String(), want, conn.open)
-	}
-	answer(3, `{}`)
-	out.Reset()
-	take(`[{"id":5,"method":"x"}]`)
-	take(`{"method":"notifications/cancelled","params":{"requestId":5}}`)
-	answer(4, `{}`)
-	if conn.open != 0 || conn.bytes != 0 || out.Len() != 0 {
-		t.Errorf("in the end %d requests and %d bytes are open, written %q", conn.open, conn.bytes, out.String())
 	}
 }

@@ -9,11 +9,11 @@
 //			return shelves.Find(ctx, in.SKU)
 //		})
 //
-// One server has many faces. A program calls it directly ([Server.CallTool]);
-// a host opens a [Session] for each conversation ([Server.NewSession]); package
-// mcpbridge speaks raw JSON-RPC to it; [ServeStdio] and [NewHTTPHandler] serve
-// it to anyone; [Server.Library] makes it a server of the official library, and
-// [FromLibrary] is the way back.
+// A program calls the server directly ([Server.CallTool]). A host opens a
+// [Session] for each conversation ([Server.NewSession]). [NewHTTPHandler] serves
+// it over HTTP, and package mcpbridge over standard input and output or any other
+// transport of JSON-RPC messages. [Server.Library] makes it a server of the
+// official library, and [FromLibrary] is the way back.
 //
 // # Failures
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -69,7 +70,7 @@ func TestLibraryLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, done := range map[string]string{"2025-11-25": "", "2026-07-28": `"resultType":"complete"`} {
-		p := stdio(t, s, mcpserver.StdioOptions{})
+		p := stdio(t, s, mcpbridge.StdioOptions{})
 		meta := ""
 		if done != "" {
 			meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
@@ -251,7 +252,7 @@ func TestCancellationReachesHandlers(t *testing.T) {
 			return near
 		},
 		"stdio": func(t *testing.T, s *mcpserver.Server) mcp.Transport {
-			p := stdio(t, s, mcpserver.StdioOptions{})
+			p := stdio(t, s, mcpbridge.StdioOptions{})
 			return &mcp.IOTransport{Reader: io.NopCloser(p.lines), Writer: p.in}
 		},
 		"HTTP": func(t *testing.T, s *mcpserver.Server) mcp.Transport {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -36,7 +37,7 @@ var lists = map[string]func(t *testing.T, s *mcpserver.Server) string{
 		return string(raw)
 	},
 	"stdio, 2025-03-26": func(t *testing.T, s *mcpserver.Server) string {
-		p := stdio(t, s, mcpserver.StdioOptions{})
+		p := stdio(t, s, mcpbridge.StdioOptions{})
 		p.send(strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 		if got := p.next(); !strings.Contains(got, `"protocolVersion":"2025-03-26"`) {
 			t.Fatal(got)
@@ -128,7 +129,7 @@ func TestHandshakesAgreeOnAVersion(t *testing.T) {
 		"2026-07-28": "2025-11-25", "1999-01-01": "2025-11-25", "2025-11-26": "2025-11-25", "next": "2025-11-25",
 	} {
 		shake := strings.Replace(initialize, "2025-11-25", offer, 1)
-		p := stdio(t, s, mcpserver.StdioOptions{})
+		p := stdio(t, s, mcpbridge.StdioOptions{})
 		p.send(shake)
 		_, url := web(t, s, &mcpserver.HTTPOptions{JSONResponse: true})
 		for name, got := range map[string]string{"stdio": p.next(), "HTTP": post(t, url, shake).body} {

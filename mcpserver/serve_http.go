@@ -324,3 +324,19 @@ func (h *HTTPHandler) closeSessions() {
 		h.face.wg.Wait()
 	})
 }
+
+// waitFor runs wait and returns when it does, or after the limit: then something
+// hangs that is not ours, and is left behind.
+func waitFor(limit time.Duration, wait func()) {
+	done := make(chan struct{})
+	go func() {
+		wait()
+		close(done)
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -97,7 +98,7 @@ type pipe struct {
 	stop  context.CancelFunc
 }
 
-func stdio(t *testing.T, s *mcpserver.Server, o mcpserver.StdioOptions) *pipe {
+func stdio(t *testing.T, s *mcpserver.Server, o mcpbridge.StdioOptions) *pipe {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -105,7 +106,7 @@ func stdio(t *testing.T, s *mcpserver.Server, o mcpserver.StdioOptions) *pipe {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &pipe{t: t, in: toServer, lines: bufio.NewReaderSize(fromServer, 1<<20), end: make(chan error, 1), stop: cancel}
 	go func() {
-		err := mcpserver.ServeStdio(ctx, s, &o)
+		err := mcpbridge.ServeStdio(ctx, s, &o)
 		_ = out.Close()
 		p.end <- err
 	}()
@@ -157,7 +158,7 @@ func (p *pipe) shake(version string) {
 // an overlong message costs itself only, ids come back byte for byte, a cancelled
 // request is not answered.
 func TestStdioSurvives(t *testing.T) {
-	p := stdio(t, served(t), mcpserver.StdioOptions{MaxLine: 10_000})
+	p := stdio(t, served(t), mcpbridge.StdioOptions{MaxLine: 10_000})
 	p.shake("2025-11-25")
 	p.send(`starting up...`, ``, "\ufeff"+`{"id":1.50,"method":"ping"}`+"\r")
 	p.expect(`{"jsonrpc":"2.0","id":1.50,"result":{}}`)
@@ -170,7 +171,7 @@ func TestStdioSurvives(t *testing.T) {
 		t.Errorf("an overlong message: %s", got)
 	}
 	p.send(`{"id":123456789012345678901234567890,"method":"tools/call","params":{"name":"id","_meta":{"k":"v"}}}`)
-	p.expect(`{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{"content":[{"type":"text","text":"123456789012345678901234567890 2025-11-25 v"}]}}`)
+	p.expect(`{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{"content":[{"type":"text","text":"123456789012345678901234567890 2025-11-25 v"}],"isError":false}}`)
 	p.send(
 		`{"id":"w\u0031","method":"tools/call","params":{"name":"wait"}}`,
 		`{"method":"notifications/cancelled","params":{"requestId":"w1"}}`,
@@ -189,7 +190,7 @@ func TestStdioSurvives(t *testing.T) {
 
 // Requests that are piped in, with the end of the input right behind them, are answered.
 func TestStdioAnswersBeforeItEnds(t *testing.T) {
-	p := stdio(t, served(t), mcpserver.StdioOptions{})
+	p := stdio(t, served(t), mcpbridge.StdioOptions{})
 	p.shake("2025-06-18")
 	p.send(`{"id":1,"method":"tools/call","params":{"name":"sum","arguments":{"A":1,"B":2}}}`)
 	_ = p.in.Close()
@@ -203,7 +204,7 @@ func TestStdioAnswersBeforeItEnds(t *testing.T) {
 
 // A call that goes on does not keep the server alive after the end of the input.
 func TestStdioEndCancelsCalls(t *testing.T) {
-	p := stdio(t, served(t), mcpserver.StdioOptions{Grace: 10 * time.Millisecond})
+	p := stdio(t, served(t), mcpbridge.StdioOptions{Grace: 10 * time.Millisecond})
 	p.shake("2025-11-25")
 	p.send(`{"id":1,"method":"tools/call","params":{"name":"wait"}}`)
 	_ = p.in.Close()
@@ -214,7 +215,7 @@ func TestStdioEndCancelsCalls(t *testing.T) {
 
 // The context ends the serving while a call runs and the input stays open.
 func TestStdioEndsWithItsContext(t *testing.T) {
-	p := stdio(t, served(t), mcpserver.StdioOptions{})
+	p := stdio(t, served(t), mcpbridge.StdioOptions{})
 	p.shake("2025-11-25")
 	p.send(`{"id":1,"method":"tools/call","params":{"name":"wait"}}`)
 	p.stop()
@@ -228,7 +229,7 @@ func TestStdioServesEverything(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			s := served(t)
-			p := stdio(t, s, mcpserver.StdioOptions{})
+			p := stdio(t, s, mcpbridge.StdioOptions{})
 			exercise(t, s, version, &mcp.IOTransport{Reader: io.NopCloser(p.lines), Writer: p.in})
 			if err := <-p.end; err != nil {
 				t.Errorf("ended with %v", err)
@@ -244,7 +245,7 @@ func TestStdioEndsWhenNothingCanBeWritten(t *testing.T) {
 	defer feed.Close()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- mcpserver.ServeStdio(t.Context(), served(t), &mcpserver.StdioOptions{In: in, Out: brokenPipe{}})
+		ended <- mcpbridge.ServeStdio(t.Context(), served(t), &mcpbridge.StdioOptions{In: in, Out: brokenPipe{}})
 	}()
 	if _, err := io.WriteString(feed, "{\n"); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 )
 
 // A client of 2026-07-28 finds its subscription by the id of its own request, of whatever form; one
@@ -14,7 +14,7 @@ func TestStdioSubscriptionsHaveTheClientsID(t *testing.T) {
 	for _, id := range []string{`"listen:0"`, `7`, `1.5`, `123456789012345678901234567890`} {
 		t.Run(id, func(t *testing.T) {
 			s := served(t)
-			p := stdio(t, s, mcpserver.StdioOptions{})
+			p := stdio(t, s, mcpbridge.StdioOptions{})
 			const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 			p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{` + meta + `,"notifications":{"toolsListChanged":true}}}`)
 			subscription := func(method string) {
@@ -42,7 +42,7 @@ func TestStdioSubscriptionsHaveTheClientsID(t *testing.T) {
 
 // A subscription to nothing ends at once, with the client's id in its result.
 func TestStdioSubscriptionToNothing(t *testing.T) {
-	p := stdio(t, served(t), mcpserver.StdioOptions{})
+	p := stdio(t, served(t), mcpbridge.StdioOptions{})
 	p.send(`{"jsonrpc":"2.0","id":"none","method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{}}}`)
 	for range 2 {
 		if got := p.next(); !strings.Contains(got, `"io.modelcontextprotocol/subscriptionId":"none"`) {

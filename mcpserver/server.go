@@ -51,10 +51,9 @@ type Options struct {
 	// MaxCalls bounds the calls that one session may have running at a time: of
 	// tools, readers, prompts and Complete, those among them that were given up
 	// and do not end. A tool call more is a result with IsError set, any other
-	// an error that wraps [ErrTooManyCalls]. Over stdio it bounds the requests
-	// that are not answered yet, over HTTP also the calls of one user (see
-	// [BearerAuth]). Direct calls are not bounded. Zero means DefaultMaxCalls, a
-	// negative value no bound.
+	// an error that wraps [ErrTooManyCalls]. Over HTTP it also bounds the calls of
+	// one user (see [BearerAuth]). Direct calls are not bounded. Zero means
+	// DefaultMaxCalls, a negative value no bound.
 	MaxCalls int
 	// Scheduling and Middleware govern direct calls; see [Server.SetDispatch].
 	Scheduling Scheduling
@@ -180,6 +179,9 @@ func (s *Server) Version() string { return s.info.Version }
 
 // Info describes the server. The caller must not modify it.
 func (s *Server) Info() *mcp.Implementation { return s.info }
+
+// Logger returns the server's logger, which is never nil.
+func (s *Server) Logger() *slog.Logger { return s.logger }
 
 // Instructions returns the server's advice to the model.
 func (s *Server) Instructions() string { return s.opts.Instructions }

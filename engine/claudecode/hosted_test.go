@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -29,7 +30,7 @@ func whereMain() {
 		dir, err := os.Getwd()
 		return fmt.Sprintf("%s, inherited: %q", dir, os.Getenv("CLAUDECODE_TEST_INHERITED")), err
 	})
-	_ = mcpserver.ServeStdio(context.Background(), s, nil)
+	_ = mcpbridge.ServeStdio(context.Background(), s, nil)
 }
 
 // gated is an HTTP server that wants a token.

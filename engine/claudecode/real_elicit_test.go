@@ -16,13 +16,14 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/peers"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
 func init() {
-	children["elicits"] = func() { _ = mcpserver.ServeStdio(context.Background(), eliciting(), nil) }
+	children["elicits"] = func() { _ = mcpbridge.ServeStdio(context.Background(), eliciting(), nil) }
 }
 
 // An elicits is the arguments of the tool "ask".

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/peers"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -21,7 +22,7 @@ import (
 )
 
 func init() {
-	children["annotated"] = func() { _ = mcpserver.ServeStdio(context.Background(), annotated(), nil) }
+	children["annotated"] = func() { _ = mcpbridge.ServeStdio(context.Background(), annotated(), nil) }
 }
 
 // annotated is a server whose tools say what they do, with a page for hosts that show it.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/peers"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -42,7 +43,7 @@ func serverMain() {
 	if err != nil || err2 != nil {
 		os.Exit(1)
 	}
-	_ = mcpserver.ServeStdio(context.Background(), s, nil)
+	_ = mcpbridge.ServeStdio(context.Background(), s, nil)
 }
 
 // started is a host with n servers over stdio; starts is where they note that they were started.

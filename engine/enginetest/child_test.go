@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -33,7 +34,7 @@ func serveChild(ctx context.Context) {
 		return mcpserver.Structured(seen{string(notes), os.Getenv("ENGINETEST_WORD"), os.Getenv("ENGINETEST_PARENT"), os.Getenv("ENGINETEST_CLASH"), os.Getenv(modelSecret)}), nil
 	})
 	if err == nil {
-		err = mcpserver.ServeStdio(ctx, s, nil)
+		err = mcpbridge.ServeStdio(ctx, s, nil)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native"
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -48,7 +49,7 @@ func main() {
 	run := ask
 	if len(os.Args) > 1 { // started by ask, as its stdio server
 		run = func(ctx context.Context) error {
-			return mcpserver.ServeStdio(ctx, server("calc", "multiply", "Multiply two numbers", multiply), nil)
+			return mcpbridge.ServeStdio(ctx, server("calc", "multiply", "Multiply two numbers", multiply), nil)
 		}
 	}
 	if err := run(context.Background()); err != nil {

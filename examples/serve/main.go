@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -43,7 +44,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	server := newServer()
 	switch {
 	case *stdio:
-		return mcpserver.ServeStdio(ctx, server, &mcpserver.StdioOptions{In: stdin, Out: stdout})
+		return mcpbridge.ServeStdio(ctx, server, &mcpbridge.StdioOptions{In: stdin, Out: stdout})
 	case *addr != "":
 		return serveHTTP(ctx, server, *addr, stderr)
 	}

@@ -41,8 +41,8 @@ var rooms = []room{
 	{path: "internal/goschema", imports: []string{"internal/schemaguard"}},
 
 	// In-process servers know the MCP library and JSON Schema only.
-	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg"}},
-	{path: "mcpbridge", imports: []string{"mcpserver", "internal/jsonscan", "internal/rpcmsg"}},
+	{path: "mcpserver", imports: []string{"internal/schemaguard", "internal/goschema", "internal/rpcmsg"}, tests: []string{"mcpbridge"}},
+	{path: "mcpbridge", imports: []string{"mcpserver", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg"}},
 
 	// What the host is made of. None of these knows another.
 	{path: "permission", imports: []string{"internal/toolname"}},
@@ -80,7 +80,7 @@ var rooms = []room{
 			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},
 	},
-	{path: "engine/enginetest", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
+	{path: "engine/enginetest", tests: []string{"agent", "mcphost", "mcpserver", "mcpbridge", "permission", "engine/native", "engine/claudecode"}},
 
 	// The scripted model is for users' tests as well: it drags nothing in.
 	{path: "modeltest"},
@@ -99,7 +99,7 @@ var rooms = []room{
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", imports: []string{"internal/skip"}, tests: []string{"internal/schemaguard"}},
 	{path: "internal/faults", tests: []string{"mcphost", "mcpserver"}},
-	{path: "internal/soak", tests: []string{"agent", "mcphost", "mcpserver", "engine/native"}},
+	{path: "internal/soak", tests: []string{"agent", "mcphost", "mcpserver", "mcpbridge", "engine/native"}},
 	{path: "internal/differential", tests: []string{"agent", "mcphost", "mcpserver", "permission", "engine/native", "engine/claudecode"}},
 	// The programs that it builds share a server.
 	{path: "internal/benchmarks/...", imports: []string{"public", "internal/benchmarks/..."}},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -118,7 +119,7 @@ func stdio(child string, l ledger) mcphost.ServerConfig {
 }
 
 func newChild() {
-	if err := mcpserver.ServeStdio(context.Background(), toolServer(newStdio, ledger(os.Getenv("SOAK_LEDGER")), nil), nil); err != nil {
+	if err := mcpbridge.ServeStdio(context.Background(), toolServer(newStdio, ledger(os.Getenv("SOAK_LEDGER")), nil), nil); err != nil {
 		os.Exit(1)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// errNoSend is why the server cannot ask the client anything.
-var errNoSend = errors.New("mcpbridge: the client cannot be asked: no Options.Send")
+// errNoSend reports that the bridge has no way to send requests to the client.
+var errNoSend = errors.New("mcpbridge: the client cannot receive requests: Options.Send is nil")
 
-// asks are the requests of the server's own that wait for the client's answer.
-type asks struct {
+// clientRequests holds the server's requests that wait for the client's answer.
+type clientRequests struct {
 	send func(ctx context.Context, raw json.RawMessage) error
 	done chan struct{} // closed by close
 
@@ -30,21 +30,21 @@ type asks struct {
 	waiting map[string]chan<- *rpcmsg.Message
 }
 
-func newAsks(send func(context.Context, json.RawMessage) error) *asks {
-	return &asks{send: send, done: make(chan struct{}), waiting: make(map[string]chan<- *rpcmsg.Message)}
+func newClientRequests(send func(context.Context, json.RawMessage) error) *clientRequests {
+	return &clientRequests{send: send, done: make(chan struct{}), waiting: make(map[string]chan<- *rpcmsg.Message)}
 }
 
-// ask sends one request and waits for the answer, which it decodes into result.
-func (a *asks) ask(ctx context.Context, method string, params, result any) error {
-	if a.send == nil {
+// call sends one request and decodes the answer into result.
+func (q *clientRequests) call(ctx context.Context, method string, params, result any) error {
+	if q.send == nil {
 		return errNoSend
 	}
 	answer := make(chan *rpcmsg.Message, 1)
-	id, err := a.register(answer)
+	id, err := q.register(answer)
 	if err != nil {
 		return err
 	}
-	defer a.forget(id)
+	defer q.remove(id)
 	raw, err := encode(&struct {
 		JSONRPC string `json:"jsonrpc"`
 		ID      string `json:"id"`
@@ -54,16 +54,16 @@ func (a *asks) ask(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return err
 	}
-	if err := a.send(ctx, raw); err != nil {
+	if err := q.send(ctx, raw); err != nil {
 		return fmt.Errorf("sending %s: %w", method, err)
 	}
 	select {
 	case m := <-answer:
 		return decodeAnswer(method, m, result)
 	case <-ctx.Done():
-		a.takeBack(ctx, id)
+		q.cancel(ctx, id)
 		return context.Cause(ctx)
-	case <-a.done:
+	case <-q.done:
 		return mcpserver.ErrClosed
 	}
 }
@@ -72,7 +72,7 @@ func decodeAnswer(method string, m *rpcmsg.Message, result any) error {
 	if m.Error != nil && string(m.Error) != "null" {
 		var refused jsonrpc.Error
 		if err := json.Unmarshal(m.Error, &refused); err != nil {
-			return fmt.Errorf("%s: the client answered with an error that makes no sense: %.200s", method, m.Error)
+			return fmt.Errorf("%s: the client answered with an error that cannot be decoded: %.200s", method, m.Error)
 		}
 		return fmt.Errorf("%s: %w", method, &refused)
 	}
@@ -82,47 +82,46 @@ func decodeAnswer(method string, m *rpcmsg.Message, result any) error {
 	return nil
 }
 
-// takeBack tells the client that nobody waits for its answer any more. It is a
-// courtesy: whether it arrives changes nothing here.
-func (a *asks) takeBack(ctx context.Context, id string) {
+// cancel tells the client that its answer is no longer needed. A failure to send
+// that changes nothing here.
+func (q *clientRequests) cancel(ctx context.Context, id string) {
 	raw, err := encodeNotification(notificationCancelled, &mcp.CancelledParams{
 		RequestID: id, Reason: context.Cause(ctx).Error(),
 	})
 	if err == nil {
-		_ = a.send(context.WithoutCancel(ctx), raw)
+		_ = q.send(context.WithoutCancel(ctx), raw)
 	}
 }
 
-func (a *asks) register(answer chan<- *rpcmsg.Message) (string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
+func (q *clientRequests) register(answer chan<- *rpcmsg.Message) (string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
 		return "", mcpserver.ErrClosed
 	}
-	a.last++
-	// A text: no client can take it for one of its own numbers.
-	id := "tenon-" + strconv.Itoa(a.last)
-	a.waiting[id] = answer
+	q.last++
+	id := "tenon-" + strconv.Itoa(q.last) // a string: clients count in numbers
+	q.waiting[id] = answer
 	return id, nil
 }
 
-func (a *asks) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.waiting, id)
+func (q *clientRequests) remove(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.waiting, id)
 }
 
-// answer hands an answer to the request that waits for it, if there is one. Of
-// two answers the first counts.
-func (a *asks) answer(m *rpcmsg.Message) bool {
+// answer delivers an answer and reports whether a request waits for it. Only the
+// first of several answers is delivered.
+func (q *clientRequests) answer(m *rpcmsg.Message) bool {
 	id, ok := jsonscan.Text(m.ID)
 	if !ok {
 		return false
 	}
-	a.mu.Lock()
-	waiting := a.waiting[id]
-	delete(a.waiting, id)
-	a.mu.Unlock()
+	q.mu.Lock()
+	waiting := q.waiting[id]
+	delete(q.waiting, id)
+	q.mu.Unlock()
 	if waiting == nil {
 		return false
 	}
@@ -130,20 +129,20 @@ func (a *asks) answer(m *rpcmsg.Message) bool {
 	return true
 }
 
-func (a *asks) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.closed = true
-		close(a.done)
+func (q *clientRequests) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.done)
 	}
 }
 
-// Ping asks the client for a sign of life and waits for it. Any answer counts,
-// an error too: a client that does not know ping is there.
+// Ping sends a ping to the client and waits for the answer. An error is an answer
+// too: it comes from a client that does not know ping.
 func (b *Bridge) Ping(ctx context.Context) error {
 	var result json.RawMessage
-	err := b.asks.ask(ctx, "ping", nil, &result)
+	err := b.clientRequests.call(ctx, "ping", nil, &result)
 	var refused *jsonrpc.Error
 	if errors.As(err, &refused) {
 		return nil
@@ -151,9 +150,9 @@ func (b *Bridge) Ping(ctx context.Context) error {
 	return err
 }
 
-// capsOf are the capabilities of the client that ctx's request came from, or of
-// the last handshake.
-func (b *Bridge) capsOf(ctx context.Context) *mcp.ClientCapabilities {
+// clientCapabilities returns the capabilities that the request of ctx names, else
+// those of the last handshake.
+func (b *Bridge) clientCapabilities(ctx context.Context) *mcp.ClientCapabilities {
 	if r := requestFrom(ctx); r != nil && r.client.caps != nil {
 		return r.client.caps
 	}
@@ -166,7 +165,7 @@ func (b *Bridge) capsOf(ctx context.Context) *mcp.ClientCapabilities {
 }
 
 func (b *Bridge) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	caps := b.capsOf(ctx).Elicitation
+	caps := b.clientCapabilities(ctx).Elicitation
 	if caps == nil {
 		return nil, errors.New("the client does not support elicitation")
 	}
@@ -177,37 +176,29 @@ func (b *Bridge) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRe
 			params.Mode = "url"
 		}
 	}
-	// A client that names no mode supports forms, as before modes existed.
+	// A client that names no mode supports forms: it is older than the modes.
 	if params.Mode == "form" && caps.Form == nil && caps.URL != nil || params.Mode == "url" && caps.URL == nil {
 		return nil, fmt.Errorf("the client does not support elicitation by %s", params.Mode)
 	}
 	result := new(mcp.ElicitResult)
-	if err := b.asks.ask(ctx, "elicitation/create", &params, result); err != nil {
-		return nil, err
-	}
-	return result, nil
+	return result, b.clientRequests.call(ctx, "elicitation/create", &params, result)
 }
 
 func (b *Bridge) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	if b.capsOf(ctx).Sampling == nil {
+	if b.clientCapabilities(ctx).Sampling == nil {
 		return nil, errors.New("the client does not support sampling")
 	}
 	params := *p
-	params.Messages = list(params.Messages)
+	params.Messages = array(params.Messages)
 	result := new(mcp.CreateMessageResult)
-	if err := b.asks.ask(ctx, "sampling/createMessage", &params, result); err != nil {
-		return nil, err
-	}
-	return result, nil
+	return result, b.clientRequests.call(ctx, "sampling/createMessage", &params, result)
 }
 
 func (b *Bridge) listRoots(ctx context.Context) ([]*mcp.Root, error) {
-	if b.capsOf(ctx).RootsV2 == nil {
+	if b.clientCapabilities(ctx).RootsV2 == nil {
 		return nil, errors.New("the client does not support roots")
 	}
 	var result mcp.ListRootsResult
-	if err := b.asks.ask(ctx, "roots/list", nil, &result); err != nil {
-		return nil, err
-	}
-	return result.Roots, nil
+	err := b.clientRequests.call(ctx, "roots/list", nil, &result)
+	return result.Roots, err
 }
