@@ -514,37 +514,6 @@ func TestBridgesAreSeparate(t *testing.T) {
 	}
 }
 
-// A server written for the official library works behind the bridge as well.
-func TestBridgeToAForeignServer(t *testing.T) {
-	lib := mcp.NewServer(&mcp.Implementation{Name: "foreign", Version: "7"}, nil)
-	mcp.AddTool(lib, &mcp.Tool{Name: "add"}, func(_ context.Context, _ *mcp.CallToolRequest, in sumIn) (*mcp.CallToolResult, sumOut, error) {
-		return nil, sumOut{in.A + in.B}, nil
-	})
-	send := make(chan json.RawMessage, 1)
-	b := newBridge(t, mcpserver.FromLibrary(lib), &mcpbridge.Options{Send: sendTo(send), ToolTimeout: time.Minute})
-	if got := b.Timeout(); got != time.Minute {
-		t.Errorf("Timeout %v before the session", got)
-	}
-	for raw, want := range map[string]string{
-		`{"id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`:       `"serverInfo":{"name":"foreign","version":"7"}`,
-		`{"id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`: `"structuredContent":{"sum":3}`,
-		`{"id":2,"method":"tools/call","params":{"name":"subtract"}}`:                      `"code":-32601,"message":"Tool 'subtract' not found"`,
-		`{"id":3,"method":"tools/list"}`:                                                   `"name":"add"`,
-		`{"id":4,"method":"resources/list"}`:                                               `"code":-32601`,
-	} {
-		if got := handle(t, b, raw); !strings.Contains(got, want) {
-			t.Errorf("%s\ngot  %s\nwant %s", raw, got, want)
-		}
-	}
-	if got := b.Timeout(); got != time.Minute {
-		t.Errorf("Timeout %v", got)
-	}
-	lib.RemoveTools("add")
-	if got := string(<-send); !strings.Contains(got, `"method":"notifications/tools/list_changed"`) {
-		t.Errorf("sent %s", got)
-	}
-}
-
 // A server whose session does not open costs each request an error, and is tried again.
 func TestSessionThatDoesNotOpen(t *testing.T) {
 	p := &failing{Provider: bare(t, nil), failures: 2}

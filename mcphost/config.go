@@ -138,9 +138,9 @@ type InProcessServer struct {
 	Common
 }
 
-// InProcess returns the configuration of a server in this process: an
-// *[mcpserver.Server] or what mcpserver.FromLibrary returns. It is called by
-// method, without JSON-RPC. One provider may serve any number of hosts.
+// InProcess returns the configuration of a server in this process, such as an
+// *[mcpserver.Server]. It is called by method, without JSON-RPC; see [InMemory]
+// for a server of the official library. One provider may serve any number of hosts.
 func InProcess(p mcpserver.Provider) ServerConfig { return InProcessServer{Provider: p} }
 
 func (Stdio) transport() string           { return TransportStdio }

@@ -142,7 +142,7 @@ func TestInProcessLimits(t *testing.T) {
 
 // A server of the official library, in this process.
 func TestInProcessLibraryServer(t *testing.T) {
-	h := newHost(t, map[string]ServerConfig{"lib": InProcess(mcpserver.FromLibrary(libraryServer()))})
+	h := newHost(t, map[string]ServerConfig{"lib": InMemory(libraryServer())})
 	connected(t, h)
 	if got := text(t, h, "mcp__lib__echo", `{"text":"hi"}`); got != "echo: hi" {
 		t.Errorf("got %q", got)

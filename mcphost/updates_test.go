@@ -186,7 +186,7 @@ func TestSlowAndPanickingCallbacks(t *testing.T) {
 // fault G3
 func TestPanickingCallbacks(t *testing.T) {
 	var log syncBuffer
-	h := newHost(t, map[string]ServerConfig{"calc": InProcess(calculator(nil)), "lib": InProcess(mcpserver.FromLibrary(askingServer()))}, func(o *Options) {
+	h := newHost(t, map[string]ServerConfig{"calc": InProcess(calculator(nil)), "lib": InMemory(askingServer())}, func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.Elicit = func(context.Context, string, *mcp.ElicitParams) (*mcp.ElicitResult, error) { panic("elicit") }
 		o.Sample = func(context.Context, string, *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {

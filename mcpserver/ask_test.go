@@ -67,18 +67,6 @@ var transports = map[string]func(t *testing.T, answer string) string{
 		}
 		return r.Text()
 	},
-	"library": func(t *testing.T, answer string) string {
-		ss, err := mcpserver.FromLibrary(asksForName(t).Library()).OpenSession(t.Context(), &mcpserver.SessionOptions{Elicit: answers(t, answer)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ss.Close()
-		r, err := ss.CallTool(t.Context(), mcpserver.Call{Name: "ask"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Text()
-	},
 	"stdio": func(t *testing.T, answer string) string {
 		p := stdio(t, asksForName(t), mcpbridge.StdioOptions{})
 		p.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))

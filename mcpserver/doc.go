@@ -13,7 +13,7 @@
 // [Session] for each conversation ([Server.NewSession]). [NewHTTPHandler] serves
 // it over HTTP, and package mcpbridge over standard input and output or any other
 // transport of JSON-RPC messages. [Server.Library] makes it a server of the
-// official library, and [FromLibrary] is the way back.
+// official library; mcphost.InMemory connects a host to one.
 //
 // # Failures
 //

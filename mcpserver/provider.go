@@ -7,9 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Provider is an MCP server in this process, whoever wrote it: a [*Server], or
-// what [FromLibrary] makes of a server written for the official library. Hosts
-// and bridges take a Provider, open a session on it and talk to the session only.
+// A Provider is an MCP server in this process, such as a [*Server]. Hosts and
+// bridges open a session on it and use nothing but the session.
 //
 // A Provider is safe for concurrent use and serves any number of sessions at once.
 type Provider interface {

@@ -144,31 +144,6 @@ func Structured(v any) *Result {
 // Mixed returns a result with any blocks.
 func Mixed(blocks ...mcp.Content) *Result { return &Result{Content: blocks} }
 
-// FromLibraryResult converts a result of the official library; nil stays nil.
-// The two share their content. Structured content that cannot be encoded makes
-// an error result.
-func FromLibraryResult(r *mcp.CallToolResult) *Result {
-	if r == nil {
-		return nil
-	}
-	out := &Result{
-		Content: r.Content, IsError: r.IsError, Meta: r.Meta,
-		InputRequests: r.InputRequests, RequestState: r.RequestState,
-	}
-	switch s := r.StructuredContent.(type) {
-	case nil:
-	case json.RawMessage:
-		out.StructuredContent = s
-	default:
-		data, err := json.Marshal(s)
-		if err != nil {
-			return Errorf("encoding the structured result: %v", err)
-		}
-		out.StructuredContent = data
-	}
-	return out
-}
-
 // Library converts the result to the official library's. The two share their
 // content. Extra has no place there and is left out.
 func (r *Result) Library() *mcp.CallToolResult {

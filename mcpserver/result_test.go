@@ -66,9 +66,6 @@ func TestResultForms(t *testing.T) {
 		if again := jsonOf(t, &back); again != jsonOf(t, tt.result) {
 			t.Errorf("%s came back as %s", tt.name, again)
 		}
-		if library := FromLibraryResult(tt.result.Library()); jsonOf(t, library) != jsonOf(t, tt.result) {
-			t.Errorf("%s by way of the library: %s", tt.name, jsonOf(t, library))
-		}
 	}
 }
 
@@ -108,19 +105,6 @@ func TestDecodingResults(t *testing.T) {
 	}
 	if _, err := Mixed(nil).MarshalJSON(); err == nil {
 		t.Error("a nil block was encoded")
-	}
-}
-
-func TestFromLibraryResult(t *testing.T) {
-	if FromLibraryResult(nil) != nil {
-		t.Error("nil did not stay nil")
-	}
-	r := FromLibraryResult(&mcp.CallToolResult{StructuredContent: map[string]int{"a": 1}, Meta: mcp.Meta{"m": 1}})
-	if got, want := jsonOf(t, r), `{"content":[],"isError":false,"structuredContent":{"a":1},"_meta":{"m":1}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if r := FromLibraryResult(&mcp.CallToolResult{StructuredContent: math.NaN()}); !r.IsError {
-		t.Errorf("got %+v", r)
 	}
 }
 

@@ -287,6 +287,38 @@ func TestAskingTheClient(t *testing.T) {
 	}
 }
 
+// The handler gets the client's error, and never a root that is null.
+//
+// fault F8
+func TestErrorsOfRootsReachHandlers(t *testing.T) {
+	var log logBuffer
+	s := newTestServer(t, &Options{Logger: log.logger()})
+	addRaw(t, s, "roots", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
+		roots, err := RequestFrom(ctx).ListRoots(ctx)
+		return Text(fmt.Sprint(len(roots))), err
+	})
+	for name, tt := range map[string]struct {
+		roots func(context.Context) ([]*mcp.Root, error)
+		want  string
+		fails bool
+	}{
+		"an error":    {func(context.Context) ([]*mcp.Root, error) { return nil, errors.New("the disk is gone") }, "the disk is gone", true},
+		"a panic":     {func(context.Context) ([]*mcp.Root, error) { panic("secret") }, "SessionOptions.ListRoots panicked", true},
+		"a null root": {func(context.Context) ([]*mcp.Root, error) { return []*mcp.Root{nil}, nil }, "root 0 is null", true},
+		"none":        {func(context.Context) ([]*mcp.Root, error) { return nil, nil }, "0", false},
+	} {
+		ss := s.NewSession(&SessionOptions{ListRoots: tt.roots})
+		r, err := ss.CallTool(t.Context(), Call{Name: "roots"})
+		if err != nil || r.IsError != tt.fails || !strings.Contains(r.Text(), tt.want) || strings.Contains(r.Text(), "secret") {
+			t.Errorf("%s: %+v, %v; want %s", name, r, err, tt.want)
+		}
+		_ = ss.Close()
+	}
+	if !strings.Contains(log.String(), "secret") {
+		t.Errorf("the panic is not in the log: %s", log.String())
+	}
+}
+
 func TestCloseEndsCallsAndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logBuffer

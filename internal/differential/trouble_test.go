@@ -90,7 +90,7 @@ func named(name, key, tool, full string) script {
 const longName = "a_tool_whose_name_goes_on_and_on_until_it_is_longer_than_what_a_reference_may_have"
 
 // library is a server of the official library, which takes any tool.
-func library(w *world, name string, tools ...*mcp.Tool) mcpserver.Provider {
+func library(w *world, name string, tools ...*mcp.Tool) mcphost.ServerConfig {
 	w.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)
 	for _, t := range tools {
@@ -99,7 +99,7 @@ func library(w *world, name string, tools ...*mcp.Tool) mcpserver.Provider {
 			return &mcp.CallToolResult{Content: []mcp.Content{text("from " + t.Name)}}, nil
 		})
 	}
-	return mcpserver.FromLibrary(s)
+	return mcphost.InMemory(s)
 }
 
 var nameScripts = []script{
@@ -128,7 +128,7 @@ var nameScripts = []script{
 			&mcp.Tool{Name: "odd_key", Description: "Odd", InputSchema: json.RawMessage(`{"type":"object","properties":{"bad key!":{"type":"string"}}}`)},
 			&mcp.Tool{Name: "odd_type", Description: "Type", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"int"}}}`)},
 		)
-		return &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"t": mcphost.InProcess(p)}, AllowedTools: []string{"mcp__t"}}
+		return &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"t": p}, AllowedTools: []string{"mcp__t"}}
 	}},
 	{name: "mended key", turns: turns(modeltest.Func(func(r *modeltest.Request) modeltest.Turn {
 		if len(r.ToolResults()) > 0 {
@@ -145,6 +145,6 @@ var nameScripts = []script{
 		return modeltest.Text("no such tool")
 	})), options: func(w *world) *agent.Options {
 		p := library(w, "t", &mcp.Tool{Name: "odd", Description: "Odd", InputSchema: json.RawMessage(`{"type":"object","properties":{"bad key!":{"type":"string"}}}`)})
-		return &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"t": mcphost.InProcess(p)}, AllowedTools: []string{"mcp__t"}}
+		return &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"t": p}, AllowedTools: []string{"mcp__t"}}
 	}},
 }
