@@ -72,6 +72,7 @@ func parseDocument(data []byte, file string) (*document, error) {
 	root, err := hujson.Parse(d.data)
 	if errors.Is(err, io.ErrUnexpectedEOF) { // perhaps a line comment at the end, which the parser wants a line end after
 		if whole, err2 := hujson.Parse(append(bytes.Clone(d.data), '\n')); err2 == nil {
+			whole.AfterExtra = bytes.TrimSuffix(whole.AfterExtra, []byte("\n"))
 			root, err = whole, nil
 		}
 	}

@@ -2,19 +2,19 @@ package mcpconfig
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tailscale/hujson"
 )
 
-// A Place says where in a document a map of servers stands: the keys that lead to it. Nil means the top-level key mcpServers.
+// A Place is the keys that lead to the map of servers in a document. Nil means the key mcpServers.
 type Place []string
 
-// LocalPlace is the place of a directory's own servers in ~/.claude.json.
+// LocalPlace returns the place of a directory's own servers in ~/.claude.json.
 func LocalPlace(dir string) Place {
 	return Place{"projects", filepath.ToSlash(dir), serversKey}
 }
@@ -26,7 +26,7 @@ func (p Place) keys() []string {
 	return p
 }
 
-// GetServer is the entry of that name as it stands in the document, less comments.
+// GetServer returns the entry of a server in a document as standard JSON.
 func GetServer(doc []byte, at Place, name string) (entry json.RawMessage, ok bool, err error) {
 	d, err := parseDocument(doc, "")
 	if err != nil {
@@ -41,227 +41,259 @@ func GetServer(doc []byte, at Place, name string) (entry json.RawMessage, ok boo
 	return n.raw(), true, nil
 }
 
-// SetServer puts an entry into a document, in place of the one of that name or behind the others,
-// and returns the new document. The objects that lead to it are made where they are missing; an empty document
-// becomes one. Every other byte stays as it is: comments, order, indentation, line ends, a byte order mark. What is put in is laid out like its
-// surroundings. The entry is not checked beyond being a JSON object: see [CheckEntry].
+// SetServer replaces the entry of a server in a document, or adds it after the others, and returns the new
+// document. Missing objects on the way are added. All other bytes stay as they are. The entry gets the
+// indentation and line ends of the document. The entry must be a JSON object; see [CheckEntry].
 func SetServer(doc []byte, at Place, name string, entry json.RawMessage) ([]byte, error) {
-	if !isObject(entry) {
-		return nil, fmt.Errorf("mcpconfig: the entry of server %q is no JSON object", name)
+	value, err := hujson.Parse(entry)
+	if err != nil || value.Value.Kind() != '{' || !value.IsStandard() {
+		return nil, fmt.Errorf("mcpconfig: the entry of server %q is not a JSON object", name)
 	}
-	body, bom := bytes.CutPrefix(doc, utf8BOM)
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}\n")
+	value.Minimize()
+	if body := bytes.TrimPrefix(doc, utf8BOM); len(bytes.TrimSpace(body)) == 0 {
+		doc = append(doc[:len(doc)-len(body):len(doc)-len(body)], "{}\n"...)
 	}
-	d, err := parseDocument(body, "")
+	d, err := parseDocument(doc, "")
 	if err != nil {
 		return nil, fmt.Errorf("mcpconfig: the document cannot be edited: %w", err)
 	}
-	n, path := d.top(), append(slices.Clone(at.keys()), name)
+	style := d.style()
+	v, path, way := &d.root, append(slices.Clone(at.keys()), name), ""
 	for i, key := range path {
-		obj, ok := n.v.Value.(*hujson.Object)
-		if !ok && !n.isNull() {
-			return nil, fmt.Errorf("mcpconfig: the document cannot be edited: %s is %s, want an object", orDocument(n.path), n.kind())
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok && v.Value.Kind() != 'n' {
+			return nil, fmt.Errorf("mcpconfig: the document cannot be edited: %s is %s, want an object", cmp.Or(way, "the document"), node{v: *v}.kind())
 		}
-		next, found := n.get(key)
-		if ok && found && i < len(path)-1 {
-			n = next
+		if !ok {
+			v.Value = style.apply(nest(path[i:], value), d.indentAt(v.StartOffset)).Value
+			break
+		}
+		next := lastMember(obj, key)
+		if next < 0 {
+			d.insert(v, obj, key, nest(path[i+1:], value), style)
+			break
+		}
+		v, way = &obj.Members[next].Value, joinPath(way, key)
+		if i == len(path)-1 {
+			v.Value = style.apply(value, d.indentAt(v.StartOffset)).Value
+		}
+	}
+	return d.pack(), nil
+}
+
+// RemoveServer removes the entry of a server from a document, and reports whether there was one. All
+// other bytes stay as they are, except the comma and the line of the entry.
+func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed bool, err error) {
+	d, err := parseDocument(doc, "")
+	if err != nil {
+		return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: %w", err)
+	}
+	v := &d.root
+	for _, key := range at.keys() {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return doc, false, nil
+		}
+		next := lastMember(obj, key)
+		if next < 0 {
+			return doc, false, nil
+		}
+		v = &obj.Members[next].Value
+	}
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return doc, false, nil
+	}
+	kept := obj.Members[:0:0]
+	var comments hujson.Extra // of the members that were just removed
+	for _, m := range obj.Members {
+		if memberName(m) == name {
+			removed = true
+			// The white space before the name goes, but no comment, and no line end of a comment.
+			end, _ := lastComment(m.Name.BeforeExtra)
+			comments = slices.Concat(comments, m.Name.BeforeExtra[:end], m.Value.AfterExtra)
 			continue
 		}
-		value := nest(path[i+1:], entry)
-		switch style := d.style(); {
-		case !ok: // null, in place of an object
-			body = splice(d.data, n.v.StartOffset, n.v.EndOffset, style.value(nest(path[i:], entry), d.indentAt(n.v.StartOffset)))
-		case found:
-			body = splice(d.data, next.v.StartOffset, next.v.EndOffset, style.value(value, d.indentAt(next.v.StartOffset)))
-		default:
-			body = d.insert(n, obj, key, value, style)
+		m.Name.BeforeExtra = append(comments, m.Name.BeforeExtra...)
+		comments = nil
+		kept = append(kept, m)
+	}
+	if !removed {
+		return doc, false, nil
+	}
+	trailingComma := obj.Members[len(obj.Members)-1].Value.AfterExtra != nil
+	obj.Members = kept
+	if len(kept) > 0 {
+		last := &kept[len(kept)-1].Value
+		switch {
+		case trailingComma && last.AfterExtra == nil:
+			last.AfterExtra = hujson.Extra{}
+		case !trailingComma:
+			comments = slices.Concat(last.AfterExtra, comments)
+			last.AfterExtra = nil
 		}
-		break
 	}
-	if bom {
-		body = append(slices.Clone(utf8BOM), body...)
+	obj.AfterExtra = append(comments, obj.AfterExtra...)
+	if len(kept) == 0 && len(bytes.TrimSpace(obj.AfterExtra)) == 0 {
+		obj.AfterExtra = nil
 	}
-	return body, nil
+	return d.pack(), true, nil
 }
 
-// maxDoubled is how often an entry that is taken out may stand in a document.
-const maxDoubled = 100
-
-// RemoveServer takes an entry out of a document, and reports whether there was one. Every other
-// byte stays as it is, but for the comma and the line that the entry took. An entry that stands more than 100 times is an error.
-func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed bool, err error) {
-	edited = doc
-	for range maxDoubled { // a key may stand more than once
-		body, bom := bytes.CutPrefix(edited, utf8BOM)
-		d, err := parseDocument(body, "")
-		if err != nil {
-			return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: %w", err)
+// insert adds a member after the others of the object that v holds.
+func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value hujson.Value, s style) {
+	outer := d.indentAt(v.StartOffset)
+	inner := outer + s.indent
+	ownLine := s.newline != ""
+	trailingComma := false
+	if k := len(obj.Members); k > 0 {
+		last := obj.Members[k-1]
+		trailingComma = last.Value.AfterExtra != nil
+		if ownLine = ownLine && bytes.ContainsRune(last.Name.BeforeExtra, '\n'); ownLine {
+			inner = d.indentAt(last.Name.StartOffset)
 		}
-		n := d.top()
-		for _, key := range at.keys() {
-			next, ok := n.get(key)
-			if !ok {
-				return edited, removed, nil
-			}
-			n = next
-		}
-		obj, ok := n.v.Value.(*hujson.Object)
-		i := -1
-		if ok {
-			i = slices.IndexFunc(obj.Members, func(m hujson.ObjectMember) bool { return m.Name.Value.(hujson.Literal).String() == name })
-		}
-		if i < 0 {
-			return edited, removed, nil
-		}
-		body = d.remove(n, obj, i)
-		if bom {
-			body = append(slices.Clone(utf8BOM), body...)
-		}
-		edited, removed = body, true
 	}
-	if _, more, _ := GetServer(edited, at, name); more {
-		return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: server %q stands more than %d times; edit it by hand", shorten(name), maxDoubled)
+	// AfterExtra is the text before the closing bracket. Its comments stay before the new member.
+	before := hujson.Extra(bytes.TrimRight(obj.AfterExtra, " \t\r\n"))
+	after := obj.AfterExtra[len(before):]
+	if end, line := lastComment(before); line && end == len(before) {
+		ownLine = true
 	}
-	return edited, removed, nil
+	newline := cmp.Or(s.newline, "\n")
+	if !ownLine {
+		s.newline = ""
+	}
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(key)}, Value: s.apply(value, inner)}
+	m.Value.BeforeExtra = hujson.Extra(s.space)
+	switch {
+	case ownLine:
+		m.Name.BeforeExtra = slices.Concat(before, []byte(newline+inner))
+	case len(obj.Members) > 0:
+		m.Name.BeforeExtra = slices.Concat(before, []byte(s.space))
+	default:
+		m.Name.BeforeExtra = before
+	}
+	if ownLine && !bytes.ContainsRune(after, '\n') {
+		after = hujson.Extra(newline + outer)
+	}
+	if trailingComma {
+		m.Value.AfterExtra = hujson.Extra{}
+	}
+	obj.Members, obj.AfterExtra = append(obj.Members, m), after
 }
 
-func isObject(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
-}
-
-func orDocument(path string) string {
-	if path == "" {
-		return "the document"
-	}
-	return path
-}
-
-// nest wraps a value in objects with those keys.
-func nest(keys []string, value json.RawMessage) json.RawMessage {
-	for _, k := range slices.Backward(keys) {
-		value = json.RawMessage("{" + string(hujson.String(k)) + ":" + string(value) + "}")
+// nest wraps a value in objects with the keys.
+func nest(keys []string, value hujson.Value) hujson.Value {
+	for _, key := range slices.Backward(keys) {
+		value = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{Name: hujson.Value{Value: hujson.String(key)}, Value: value}}}}
 	}
 	return value
 }
 
-func splice(data []byte, from, to int, text string) []byte {
-	return slices.Concat(data[:from], []byte(text), data[to:])
-}
+func memberName(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// insert adds a member behind the others of an object.
-func (d *document) insert(n node, obj *hujson.Object, key string, value json.RawMessage, s style) []byte {
-	start, end := n.v.StartOffset, n.v.EndOffset-1 // the brackets
-	outer := d.indentAt(start)
-	inner := outer + s.unit
-	after, comma := start+1, false // the end of what stands before the new member, and whether a comma is there
-	apart := s.newline != ""
-	if k := len(obj.Members); k > 0 {
-		last := obj.Members[k-1]
-		after = last.Value.EndOffset
-		comma = d.commaAt(last.Value) >= 0
-		apart = apart && bytes.ContainsRune(last.Name.BeforeExtra, '\n')
-		if apart {
-			inner = d.indentAt(last.Name.StartOffset)
+// lastMember returns the index of the last member with the name, or -1.
+func lastMember(obj *hujson.Object, name string) int {
+	for i, m := range slices.Backward(obj.Members) {
+		if memberName(m) == name {
+			return i
 		}
-	}
-	// What stands between there and the closing bracket: white space, comments, a comma.
-	tail := d.data[after:end]
-	kept := bytes.TrimRight(tail, " \t\r\n")
-	lineComment := endsInLineComment(kept)
-	apart = apart || lineComment
-	text := string(hujson.String(key)) + ":" + s.colon + s.value(value, inner)
-	if !apart { // {"a": 1} or {}
-		text = string(hujson.String(key)) + ":" + s.colon + style{colon: s.colon}.value(value, "")
-	}
-	var b strings.Builder
-	b.Write(d.data[:after])
-	if len(obj.Members) > 0 && !comma {
-		b.WriteByte(',')
-	}
-	b.Write(kept)
-	switch {
-	case apart:
-		b.WriteString(s.lineEnd() + inner)
-	case len(obj.Members) > 0:
-		b.WriteString(s.colon) // as wide as after a colon
-	}
-	b.WriteString(text)
-	if comma {
-		b.WriteByte(',')
-	}
-	rest := string(tail[len(kept):])
-	if apart && !strings.Contains(rest, "\n") {
-		rest = s.lineEnd() + outer
-	}
-	b.WriteString(rest)
-	b.Write(d.data[end:])
-	return []byte(b.String())
-}
-
-// remove takes out the member i of an object.
-func (d *document) remove(n node, obj *hujson.Object, i int) []byte {
-	m := obj.Members[i]
-	// The white space before the name goes too, but not a comment, nor the line end that closes one.
-	from := m.Name.StartOffset
-	for floor := from - len(m.Name.BeforeExtra) + commentEnd(m.Name.BeforeExtra); from > floor && isSpace(d.data[from-1]); from-- {
-	}
-	to := m.Value.EndOffset
-	if comma := d.commaAt(m.Value); comma >= 0 {
-		out := splice(d.data, from, to, "")
-		return splice(out, comma-(to-from), comma-(to-from)+1, "")
-	}
-	out := splice(d.data, from, to, "")
-	if i == 0 {
-		start, end := n.v.StartOffset, n.v.EndOffset-1-(to-from)
-		if len(bytes.TrimSpace(out[start+1:end])) == 0 {
-			out = splice(out, start+1, end, "")
-		}
-		return out
-	}
-	comma := d.commaAt(obj.Members[i-1].Value)
-	return splice(out, comma, comma+1, "")
-}
-
-// commaAt is where the comma after a member's value stands, or -1.
-func (d *document) commaAt(v hujson.Value) int {
-	at := v.EndOffset + len(v.AfterExtra)
-	if at < len(d.data) && d.data[at] == ',' {
-		return at
 	}
 	return -1
 }
 
-// indentAt is the white space that the line of an offset begins with.
-func (d *document) indentAt(offset int) string {
-	line, _ := d.position(offset)
-	text := d.data[d.lines[line-1]:]
-	return string(text[:len(text)-len(bytes.TrimLeft(text, " \t"))])
-}
-
-// commentEnd is where the last comment in white space and comments ends, the line end of a line comment included.
-func commentEnd(extra []byte) int {
-	end := 0
+// lastComment returns the end of the last comment in extra, and whether it is a line comment.
+func lastComment(extra hujson.Extra) (end int, line bool) {
 	for i := 0; i < len(extra); i++ {
 		if n := commentLength(extra[i:]); n > 0 {
+			line = extra[i+1] == '/'
 			i += n
 			end = i + 1
 		}
 	}
-	return end
+	return end, line
 }
 
-// endsInLineComment reports whether what is put behind would become part of a comment.
-func endsInLineComment(extra []byte) bool {
-	for i := 0; i < len(extra); i++ {
-		n := commentLength(extra[i:])
-		if n > 0 && i+n+1 >= len(extra) {
-			return bytes.HasPrefix(extra[i:], []byte("//"))
+// A style is the white space of a document. The zero style has none.
+type style struct {
+	newline string // the line end; empty for a document in one line
+	indent  string // the indentation of a level
+	space   string // the space after a colon
+}
+
+// style returns the layout of the document, by the first line that shows it.
+func (d *document) style() style {
+	s := style{indent: "  ", space: " "}
+	if i := bytes.IndexByte(d.data, '\n'); i >= 0 {
+		s.newline = "\n"
+		if i > 0 && d.data[i-1] == '\r' {
+			s.newline = "\r\n"
 		}
-		i += n
 	}
-	return false
+	if !bytes.ContainsRune(bytes.TrimSpace(d.data), '\n') && bytes.ContainsRune(d.data, ':') {
+		s.newline, s.indent = "", ""
+	}
+	if i := bytes.Index(d.data, []byte(`":`)); i >= 0 && i+2 < len(d.data) && !bytes.ContainsRune([]byte(" \t\r\n"), rune(d.data[i+2])) {
+		s.space = ""
+	}
+	for _, line := range d.lines {
+		text := d.data[line:]
+		if indent := leadingBlanks(text); indent != "" && len(indent) < len(text) && text[len(indent)] == '"' {
+			s.indent = indent
+			break
+		}
+	}
+	return s
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+// apply lays out a value without white space. Its first line is indented by indent.
+func (s style) apply(v hujson.Value, indent string) hujson.Value {
+	var first, between, end hujson.Extra
+	inner := indent + s.indent
+	if s.newline != "" {
+		first, end = hujson.Extra(s.newline+inner), hujson.Extra(s.newline+indent)
+		between = first
+	} else {
+		between = hujson.Extra(s.space)
+	}
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		for i := range c.Members {
+			m := &c.Members[i]
+			m.Name.BeforeExtra = between
+			m.Value = s.apply(m.Value, inner)
+			m.Value.BeforeExtra = hujson.Extra(s.space)
+		}
+		if len(c.Members) > 0 {
+			c.Members[0].Name.BeforeExtra, c.AfterExtra = first, end
+		}
+	case *hujson.Array:
+		for i := range c.Elements {
+			c.Elements[i] = s.apply(c.Elements[i], inner)
+			c.Elements[i].BeforeExtra = between
+		}
+		if len(c.Elements) > 0 {
+			c.Elements[0].BeforeExtra, c.AfterExtra = first, end
+		}
+	}
+	return v
+}
+
+// indentAt returns the white space at the beginning of the line of an offset.
+func (d *document) indentAt(offset int) string {
+	line, _ := d.position(offset)
+	return leadingBlanks(d.data[d.lines[line-1]:])
+}
+
+func leadingBlanks(text []byte) string {
+	return string(text[:len(text)-len(bytes.TrimLeft(text, " \t"))])
+}
+
+// pack returns the text of the document.
+func (d *document) pack() []byte {
+	text := d.root.Pack()
+	if d.bom {
+		text = append(slices.Clone(utf8BOM), text...)
+	}
+	return text
+}

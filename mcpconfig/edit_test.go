@@ -160,7 +160,7 @@ func comments(doc []byte) string {
 	}
 	sum := [256]int{}
 	for _, c := range []byte(b.String()) {
-		if !isSpace(c) {
+		if !strings.ContainsRune(" \t\r\n", rune(c)) {
 			sum[c]++
 		}
 	}

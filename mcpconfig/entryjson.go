@@ -3,9 +3,12 @@ package mcpconfig
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/tailscale/hujson"
 )
 
 // EntryJSON is an entry as [SetServer] puts it into a document: only what is set, in a fixed order. The strings
@@ -62,7 +65,7 @@ func EntryJSON(e Entry) (json.RawMessage, error) {
 
 // CheckEntry reports what [Parse] would say of one entry. The problems have no lines.
 func CheckEntry(name string, entry json.RawMessage, o *ParseOptions) []Problem {
-	_, problems := Parse(nest([]string{serversKey, name}, entry), o)
+	_, problems := Parse(fmt.Appendf(nil, "{%q:{%s:%s}}", serversKey, []byte(hujson.String(name)), entry), o)
 	for i := range problems {
 		problems[i].Line, problems[i].Column = 0, 0
 	}

@@ -121,16 +121,11 @@ func TestSettingsGrowWithTheInput(t *testing.T) {
 	}
 }
 
-// An entry that stands very often is left to its owner; up to the bound all of it goes.
-func TestRemoveIsBounded(t *testing.T) {
-	doc := func(n int) []byte {
-		return []byte(`{"mcpServers": {` + strings.Repeat(`"s": {"command": "x"}, `, n) + `"o": {"command": "y"}}}`)
-	}
-	edited, removed, err := RemoveServer(doc(maxDoubled), nil, "s")
+// An entry that is in a document many times is removed each time, in linear time.
+func TestRemoveRepeatedEntries(t *testing.T) {
+	doc := `{"mcpServers": {` + strings.Repeat(`"s": {"command": "x"}, `, 20_000) + `"o": {"command": "y"}}}`
+	edited, removed, err := RemoveServer([]byte(doc), nil, "s")
 	if err != nil || !removed || string(edited) != `{"mcpServers": { "o": {"command": "y"}}}` {
-		t.Errorf("%s, %v, %v", edited, removed, err)
-	}
-	if _, _, err := RemoveServer(doc(maxDoubled+1), nil, "s"); err == nil || !strings.Contains(err.Error(), "more than 100 times") {
-		t.Errorf("got %v", err)
+		t.Errorf("%.200s, %v, %v", edited, removed, err)
 	}
 }
