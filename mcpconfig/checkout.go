@@ -10,30 +10,26 @@ import (
 )
 
 const (
-	// maxCheckoutBytes is the size up to which a file of a checkout is read.
+	// maxCheckoutBytes bounds a file of a checkout.
 	maxCheckoutBytes = 1 << 20
-	// maxParents is how many folders are looked at for the root of a repository.
+	// maxParents bounds the search for the root of a repository.
 	maxParents = 128
-	// maxLinks is how many symbolic links on the way to a file are followed.
+	// maxLinks bounds the symbolic links on the path of a file.
 	maxLinks = 40
 )
 
-// A checkout is the repository that contains a directory: the folders in which a project's files count.
+// A checkout is the repository that contains a directory.
 type checkout struct {
-	// dirs are the directory and those above it up to the root of the repository, the nearest first.
+	// dirs are the directory and its parents up to the root of the repository.
 	dirs []string
-	// user is the user's own settings file, if it is known. It is none of the checkout's, though the home directory may be
-	// in one.
+	// user is the user's own settings file, which does not belong to the checkout even if it is in it.
 	user string
 }
 
-// openCheckout finds the repository that contains a directory: the nearest folder with .git, a folder or a file, at or
-// above it. Without one, the checkout is the directory alone. A .git that somebody else put there does not count.
+// openCheckout finds the nearest folder with .git, a folder or a file, at or above a directory. Without one,
+// the checkout is the directory alone. A .git of another user is ignored.
 func openCheckout(dir string) checkout {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real // the folders that are above it, whatever name it was reached by
-	}
-	c := checkout{dirs: []string{dir}}
+	c := checkout{dirs: []string{withoutLinks(dir)}}
 	for range maxParents {
 		last := c.dirs[len(c.dirs)-1]
 		if info, err := os.Lstat(filepath.Join(last, ".git")); err == nil && ownedByUs(info) {
@@ -49,20 +45,11 @@ func openCheckout(dir string) checkout {
 	return c
 }
 
-// ProjectFiles returns the places of .mcp.json for a directory, the nearest first: the directory and those above it in the
-// repository that contains it. Without a repository it is the directory alone.
+// ProjectFiles returns the paths of .mcp.json in a directory and its parents up to the root of the
+// repository, the nearest first.
 func ProjectFiles(dir string) []string { return openCheckout(dir).files(ProjectFile) }
 
-// userSettings is the path of the user's own settings file, without symbolic links in its folder.
-func userSettings(lookup func(string) (string, bool)) string {
-	dir := settingsDir(lookup)
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	return filepath.Join(dir, "settings.json")
-}
-
-// files are the places of a file in the folders of the checkout, the nearest first.
+// files returns the paths of a file in the folders of the checkout, the nearest first.
 func (c checkout) files(name ...string) []string {
 	var out []string
 	for _, dir := range c.dirs {
@@ -73,10 +60,10 @@ func (c checkout) files(name ...string) []string {
 	return out
 }
 
-// read reads a file of the checkout. It refuses one that is not safe: see verify.
+// read reads a file of the checkout, unless verify refuses it.
 func (c checkout) read(path string) ([]byte, error) {
 	if _, err := os.Stat(path); err != nil {
-		return nil, err // most are not there, and nothing is wrong with that
+		return nil, err
 	}
 	target, err := c.verify(path)
 	if err != nil {
@@ -89,9 +76,9 @@ func (c checkout) read(path string) ([]byte, error) {
 	return data, err
 }
 
-// verify checks the file and each folder between the root of the repository and the file; where a symbolic link leads
-// out of the repository, each folder from the root of the file system. None of them may belong to anybody but the user
-// and root, and none may be one that others can write to. It returns the path behind the links: what is to be opened.
+// verify checks the file and each folder between the root of the repository and the file. If a symbolic link
+// leads out of the repository, it checks each folder from the root of the file system. All of them must
+// belong to the user or root and not be writable by others. It returns the path without links.
 func (c checkout) verify(path string) (target string, err error) {
 	from := c.dirs[len(c.dirs)-1]
 	for range maxLinks {
@@ -107,8 +94,8 @@ func (c checkout) verify(path string) (target string, err error) {
 	return "", errors.New("too many symbolic links lead to it")
 }
 
-// verifyWay checks what lies between a folder and a path below it, both included. At a symbolic link it stops and
-// returns where that leads.
+// verifyWay checks the folders from a folder to a path below it, inclusive. At a symbolic link it stops and
+// returns the path that the link leads to.
 func verifyWay(from, path string) (next string, err error) {
 	rest, err := filepath.Rel(from, path)
 	if err != nil {
@@ -143,7 +130,7 @@ func verifyWay(from, path string) (next string, err error) {
 	return "", nil
 }
 
-// within reports whether a path is a folder or below it.
+// within reports whether a path is dir or below it.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -10,11 +10,11 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
-// ServerConfigs are the servers in force as a host takes them, those that are disabled too, and an [mcphost.Invalid] for
-// each entry that is refused, so that it has a status and a reason. A server over HTTP or SSE
-// whose entry has no Authorization header gets the login that [Config.Tokens] has for its address, with what the entry's oauth says;
-// nobody is asked, so a server that wants a login and has none is in needs-auth, with that reason. A server without TLS that is
-// not on this machine gets none. The problems are entries for which that cannot work.
+// ServerConfigs returns the configuration of the servers for a host, including disabled ones, and an
+// [mcphost.Invalid] for each refused entry. A server over HTTP or SSE without an Authorization header uses
+// the login of [Config.Tokens] for its URL. Nobody is asked to log in: without a login, a server that
+// requires one has the status needs-auth. A server without TLS on another machine uses no login. The problems
+// are entries whose oauth has no effect.
 func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 	out := make(map[string]mcphost.ServerConfig, len(c.Servers))
 	var problems []Problem
@@ -23,10 +23,9 @@ func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 		e := c.Servers[name]
 		auth, err := logins.of(e)
 		if err != nil && e.OAuth != nil {
-			problems = append(problems, Problem{
-				Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: name, Path: joinPath(joinPath(serversKey, name), keyOAuth),
-				Message: "does nothing: " + err.Error(),
-			})
+			p := e.problem(LevelNote, "does nothing: %v", err)
+			p.Path = joinPath(p.Path, keyOAuth)
+			problems = append(problems, p)
 		}
 		switch cfg := e.ServerConfig().(type) {
 		case mcphost.HTTP:
@@ -47,21 +46,21 @@ func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 	return out, problems
 }
 
-// serverConfig is the refused entry as a host lists it.
+// serverConfig returns the entry for the status of a host.
 func (r Refusal) serverConfig() mcphost.Invalid {
 	p := r.Problem
-	p.Level = LevelNote // the status says what it costs
+	p.Level = LevelNote // for String: the status of the server says that it is left out
 	return mcphost.Invalid{Transport: string(r.Entry.Kind), Err: errors.New(p.String()), Common: r.Entry.common()}
 }
 
-// logins makes the authenticators of a configuration's servers.
+// logins creates the authenticators of a configuration's servers.
 type logins struct {
 	config *Config
 	store  mcpauth.TokenStore
 	err    error // why there is no store
 }
 
-// of is the login of an entry; nil for a server that can have none.
+// of returns the authenticator of an entry, or nil if the server uses none.
 func (l *logins) of(e Entry) (*mcpauth.Authenticator, error) {
 	if e.Kind == Stdio || e.hasAuthorization() {
 		if e.OAuth != nil {
@@ -79,22 +78,20 @@ func (l *logins) of(e Entry) (*mcpauth.Authenticator, error) {
 	}
 	auth, err := e.Authenticator(&mcpauth.Options{Store: l.store})
 	if errors.Is(err, mcpauth.ErrInsecureURL) && e.OAuth == nil {
-		return nil, nil // a server of the local network, say: it can be used, but no token is sent there
+		return nil, nil // such as a server in the local network, which gets no token
 	}
 	return auth, err
 }
 
 // hasAuthorization reports whether the entry has a static Authorization header.
 func (e Entry) hasAuthorization() bool {
-	for name := range e.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(e.Headers)), func(name string) bool {
+		return strings.EqualFold(name, "Authorization")
+	})
 }
 
-// Authenticator is the login of a server over HTTP or SSE, with what the entry's oauth says put over o; nil means the defaults.
+// Authenticator returns the authenticator of a server over HTTP or SSE. The entry's OAuth overrides the
+// options. o may be nil.
 func (e Entry) Authenticator(o *mcpauth.Options) (*mcpauth.Authenticator, error) {
 	var opts mcpauth.Options
 	if o != nil {
@@ -107,7 +104,6 @@ func (e Entry) Authenticator(o *mcpauth.Options) (*mcpauth.Authenticator, error)
 	return mcpauth.New(e.URL, &opts)
 }
 
-// common is what all kinds of servers have.
 func (e Entry) common() mcphost.Common {
 	common := mcphost.Common{
 		ConnectTimeout:  e.ConnectTimeout,
@@ -120,12 +116,12 @@ func (e Entry) common() mcphost.Common {
 		Scope:           string(e.Scope),
 	}
 	if e.Scope != ScopeDynamic {
-		common.Source = string(e.Scope) // the dynamic scope counts as given in code
+		common.Source = string(e.Scope) // without it, a server is given in code
 	}
 	return common
 }
 
-// ServerConfig is the entry as a host takes it, without a login: see [Config.ServerConfigs].
+// ServerConfig returns the configuration for a host, without a login; see [Config.ServerConfigs].
 func (e Entry) ServerConfig() mcphost.ServerConfig {
 	common := e.common()
 	switch e.Kind {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,26 +16,25 @@ import (
 )
 
 const (
-	// maxBytes is the size up to which a document is read.
+	// maxBytes bounds the size of a document.
 	maxBytes = 64 << 20
-	// maxDepth is the nesting up to which a document is parsed.
+	// maxDepth bounds the nesting of a document.
 	maxDepth = 500
 )
 
 var utf8BOM = []byte("\xef\xbb\xbf")
 
-// A document is parsed text that knows where everything stands. Comments and trailing commas are
-// accepted, and told of in relaxed.
+// A document is parsed JSON with positions. Comments and trailing commas are accepted and set relaxed.
 type document struct {
 	file    string
 	data    []byte // without the byte order mark
 	bom     bool
 	relaxed bool
 	root    hujson.Value
-	lines   []int // offsets at which lines begin
+	lines   []int // the offsets of the lines
 }
 
-// A syntaxError is text that is no JSON.
+// A syntaxError is the error of text that is not JSON.
 type syntaxError struct {
 	line, column int
 	message      string
@@ -49,7 +47,7 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
 }
 
-// parseDocument parses text. An error is a *syntaxError and never quotes the text.
+// parseDocument parses text. An error is a *syntaxError, which does not quote the text.
 func parseDocument(data []byte, file string) (*document, error) {
 	d := &document{file: file, lines: []int{0}}
 	d.data, d.bom = bytes.CutPrefix(data, utf8BOM)
@@ -70,7 +68,7 @@ func parseDocument(data []byte, file string) (*document, error) {
 		return d, d.syntax(at, fmt.Sprintf("it is nested more than %d levels deep", maxDepth))
 	}
 	root, err := hujson.Parse(d.data)
-	if errors.Is(err, io.ErrUnexpectedEOF) { // perhaps a line comment at the end, which the parser wants a line end after
+	if errors.Is(err, io.ErrUnexpectedEOF) { // perhaps a line comment without a line end
 		if whole, err2 := hujson.Parse(append(bytes.Clone(d.data), '\n')); err2 == nil {
 			whole.AfterExtra = bytes.TrimSuffix(whole.AfterExtra, []byte("\n"))
 			root, err = whole, nil
@@ -86,12 +84,12 @@ func parseDocument(data []byte, file string) (*document, error) {
 	return d, nil
 }
 
-// hujsonPosition is how the parser begins its messages.
+// hujsonPosition matches the beginning of the parser's errors.
 var hujsonPosition = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
 
-// parseError is a parser's error without what it quotes: the text may hold secrets.
+// parseError returns a parser's error without quotes of the text, which may contain secrets.
 func (d *document) parseError(err error) error {
-	e := &syntaxError{message: "it is no valid JSON"}
+	e := &syntaxError{message: "it is not valid JSON"}
 	m := hujsonPosition.FindStringSubmatch(err.Error())
 	if m == nil {
 		return e
@@ -115,13 +113,13 @@ func (d *document) syntax(offset int, message string) error {
 	return &syntaxError{line, column, message}
 }
 
-// position is the line and column of an offset, counted from 1.
+// position returns the line and column of an offset, counted from 1.
 func (d *document) position(offset int) (line, column int) {
 	line = sort.SearchInts(d.lines, offset+1)
 	return line, offset - d.lines[line-1] + 1
 }
 
-// tooDeep is where nesting passes maxDepth, or -1. The parser recurses without a bound of its own.
+// tooDeep returns the offset where the nesting exceeds maxDepth, or -1. The parser has no bound.
 func tooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -145,7 +143,7 @@ func tooDeep(data []byte) int {
 	return -1
 }
 
-// commentLength is how many bytes after the first belong to the comment that data begins with.
+// commentLength returns the length of the comment that data begins with, minus 1, or 0 without one.
 func commentLength(data []byte) int {
 	end := ""
 	switch {
@@ -174,7 +172,7 @@ func invalidUTF8(data []byte) int {
 	return 0
 }
 
-// A node is a value in a document, with its path.
+// A node is a value in a document with its path. The zero node does not exist.
 type node struct {
 	v    hujson.Value
 	path string
@@ -182,52 +180,39 @@ type node struct {
 
 func (d *document) top() node { return node{d.root, ""} }
 
-func (n node) offset() int { return n.v.StartOffset }
-
-// kind names the type of the value, for messages.
+// kind returns the type of the value, for messages.
 func (n node) kind() string {
-	switch n.v.Value.Kind() {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '{':
-		return "an object"
-	}
-	return "a list"
+	return map[hujson.Kind]string{
+		'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
+	}[n.v.Value.Kind()]
 }
 
-// size is the type of the value and how much is in it, for messages.
+// size returns the type of the value and the number of its elements, for messages.
 func (n node) size() string {
-	count := -1
+	count := 0
 	switch v := n.v.Value.(type) {
 	case *hujson.Object:
 		count = len(v.Members)
 	case *hujson.Array:
 		count = len(v.Elements)
-	}
-	switch count {
-	case -1:
+	default:
 		return n.kind()
-	case 1:
+	}
+	if count == 1 {
 		return n.kind() + " with 1 element"
 	}
 	return fmt.Sprintf("%s with %d elements", n.kind(), count)
 }
 
-// A member is one of an object's. The place of its name is where a message points to.
+// A member is a member of an object. Messages point to its key.
 type member struct {
 	name  string
 	key   node
 	value node
 }
 
-// object are the members of an object in their order. Of several with one name the last counts, as for every JSON
-// parser, and the others are in doubled.
+// object returns the members of an object in order. Of members with the same name, only the last is in
+// members, and the others are in doubled.
 func (n node) object() (members, doubled []member, ok bool) {
 	o, ok := n.v.Value.(*hujson.Object)
 	if !ok {
@@ -251,17 +236,23 @@ func (n node) object() (members, doubled []member, ok bool) {
 	return members, doubled, true
 }
 
-// get is the member of that name.
-func (n node) get(name string) (node, bool) {
+// get returns the member with the name. Without one, the node does not exist.
+func (n node) get(name string) node {
 	members, _, _ := n.object()
-	i := slices.IndexFunc(members, func(m member) bool { return m.name == name })
-	if i < 0 {
-		return node{}, false
+	for _, m := range members {
+		if m.name == name {
+			return m.value
+		}
 	}
-	return members[i].value, true
+	return node{}
 }
 
-// list are the elements of an array.
+func (n node) exists() bool { return n.v.Value != nil }
+
+// isNull reports whether the value is null or does not exist.
+func (n node) isNull() bool { return !n.exists() || n.v.Value.Kind() == 'n' }
+
+// list returns the elements of a list.
 func (n node) list() ([]node, bool) {
 	a, ok := n.v.Value.(*hujson.Array)
 	if !ok {
@@ -274,29 +265,26 @@ func (n node) list() ([]node, bool) {
 	return out, true
 }
 
-func (n node) isNull() bool { return n.v.Value.Kind() == 'n' }
-
 func (n node) text() (string, bool) {
-	if n.v.Value.Kind() != '"' {
+	s, ok := n.v.Value.(hujson.Literal)
+	if !ok || s.Kind() != '"' {
 		return "", false
 	}
-	return n.v.Value.(hujson.Literal).String(), true
+	return s.String(), true
 }
 
 func (n node) boolean() (value, ok bool) {
-	k := n.v.Value.Kind()
-	return k == 't', k == 't' || k == 'f'
+	b, _ := n.v.Value.(hujson.Literal)
+	return string(b) == "true", string(b) == "true" || string(b) == "false"
 }
 
 func (n node) number() (float64, bool) {
-	if n.v.Value.Kind() != '0' {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(string(n.v.Value.(hujson.Literal)), 64)
-	return f, err == nil
+	l, _ := n.v.Value.(hujson.Literal)
+	f, err := strconv.ParseFloat(string(l), 64)
+	return f, err == nil && l.Kind() == '0'
 }
 
-// raw is the value as standard JSON, without comments.
+// raw returns the value as standard JSON.
 func (n node) raw() json.RawMessage {
 	v := n.v.Clone()
 	v.BeforeExtra, v.AfterExtra = nil, nil
@@ -304,12 +292,12 @@ func (n node) raw() json.RawMessage {
 	return v.Pack()
 }
 
-// plainKey is a name that stands in a path without brackets.
+// plainKey matches a name that needs no brackets in a path.
 var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 // joinPath appends a name to a JSON path.
 func joinPath(path, name string) string {
-	name = shorten(name) // it is repeated in the path of all that is below
+	name = shorten(name) // because the paths of all nested values repeat it
 	switch {
 	case !plainKey.MatchString(name):
 		return path + "[" + strconv.Quote(name) + "]"

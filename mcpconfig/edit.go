@@ -34,7 +34,7 @@ func GetServer(doc []byte, at Place, name string) (entry json.RawMessage, ok boo
 	}
 	n := d.top()
 	for _, key := range append(slices.Clone(at.keys()), name) {
-		if n, ok = n.get(key); !ok {
+		if n = n.get(key); !n.exists() {
 			return nil, false, nil
 		}
 	}
@@ -163,7 +163,7 @@ func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value
 	if !ownLine {
 		s.newline = ""
 	}
-	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(key)}, Value: s.apply(value, inner)}
+	m := newMember(key, s.apply(value, inner))
 	m.Value.BeforeExtra = hujson.Extra(s.space)
 	switch {
 	case ownLine:
@@ -185,9 +185,13 @@ func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value
 // nest wraps a value in objects with the keys.
 func nest(keys []string, value hujson.Value) hujson.Value {
 	for _, key := range slices.Backward(keys) {
-		value = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{Name: hujson.Value{Value: hujson.String(key)}, Value: value}}}}
+		value = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{newMember(key, value)}}}
 	}
 	return value
+}
+
+func newMember(name string, value hujson.Value) hujson.ObjectMember {
+	return hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: value}
 }
 
 func memberName(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }

@@ -134,7 +134,7 @@ func others(t *testing.T, doc []byte, name string) string {
 		}
 	}
 	add(d.top(), serversKey)
-	if n, ok := d.top().get(serversKey); ok {
+	if n := d.top().get(serversKey); n.exists() {
 		add(n, name)
 	}
 	return b.String()

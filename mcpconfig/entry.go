@@ -33,7 +33,7 @@ var entryKeys = []string{
 	keyTimeout, keyConnectTimeout, keyMaxMessage, keyAlwaysLoad, keyRequired, keyDisabled, keyTools, keyOAuth,
 }
 
-// foreignKeys are what other hosts, or other people, call these keys.
+// foreignKeys are other names of the keys, in lower case, from other hosts or by mistake.
 var foreignKeys = map[string]string{
 	"serverurl": keyURL, "httpurl": keyURL, "uri": keyURL, "endpoint": keyURL, "baseurl": keyURL, "sseurl": keyURL,
 	"transport": keyType, "transporttype": keyType, "kind": keyType, "protocol": keyType,
@@ -50,14 +50,13 @@ var foreignKeys = map[string]string{
 // An entryDecoder decodes one entry.
 type entryDecoder struct {
 	*faults
-	opts   ParseOptions
-	node   node
-	fields map[string]member
-	// strangers are the keys that an entry does not have.
-	strangers []member
+	opts    ParseOptions
+	node    node
+	fields  map[string]member
+	unknown []member
 }
 
-// decodeEntry decodes the value of a member of mcpServers. What is wrong is in f; with faults the entry is not to be used.
+// decodeEntry decodes the value of a member of mcpServers. If f has faults, the entry must not be used.
 func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 	d := &entryDecoder{faults: f, opts: o, node: m.value, fields: map[string]member{}}
 	members, doubled, ok := m.value.object()
@@ -65,14 +64,14 @@ func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 		d.fault(m.value, `an object like {"command": "…"} or {"type": "http", "url": "…"}`, "", "is %s", m.value.kind())
 		return Entry{}
 	}
-	for _, dup := range doubled {
-		d.note(dup.key, "", "stands twice; the last one counts and this one is ignored")
+	for _, m := range doubled {
+		d.note(m.key, "", repeated)
 	}
 	for _, field := range members {
 		if slices.Contains(entryKeys, field.name) {
 			d.fields[field.name] = field
 		} else {
-			d.strangers = append(d.strangers, field)
+			d.unknown = append(d.unknown, field)
 		}
 	}
 	if strings.TrimSpace(m.name) == "" {
@@ -83,27 +82,27 @@ func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 	switch e.Kind {
 	case Stdio:
 		d.stdio(&e)
-		d.idle(keyURL, keyHeaders, keyHeadersHelper, keyOAuth)
+		d.noteUnused(keyURL, keyHeaders, keyHeadersHelper, keyOAuth)
 	case HTTP, SSE:
 		d.remote(&e)
-		d.idle(keyCommand, keyArgs, keyEnv, keyDir)
+		d.noteUnused(keyCommand, keyArgs, keyEnv, keyDir)
 	}
 	d.common(&e)
-	d.strange()
+	d.noteUnknown()
 	return e
 }
 
-// kind is the transport; empty after a fault.
+// kind decodes the transport. It returns "" after a fault.
 func (d *entryDecoder) kind() Kind {
 	_, hasCommand := d.fields[keyCommand]
 	urlField, hasURL := d.fields[keyURL]
 	t, given := d.fields[keyType]
 	if !given {
-		switch stranger := d.stranger(keyType); {
+		switch similar := d.similar(keyType); {
 		case hasCommand:
 			return Stdio
-		case hasURL && stranger != nil:
-			d.fault(stranger.key, "", fmt.Sprintf(`"type": %s`, quotedType(stranger.value)), "is no key of an entry, and the transport depends on it")
+		case hasURL && similar != nil:
+			d.fault(similar.key, "", fmt.Sprintf(`"type": %s`, quotedType(similar.value)), "is no key of an entry, and the transport depends on it")
 			return ""
 		case hasURL:
 			d.note(urlField.key, d.typeHint(), `the entry has a url and no type; it is taken as http`)
@@ -129,7 +128,7 @@ func (d *entryDecoder) kind() Kind {
 	return ""
 }
 
-// unknownType refuses a type and says which one may be meant.
+// unknownType records the fault of an unknown type with the type that may be meant.
 func (d *entryDecoder) unknownType(n node, name string) {
 	instead := ""
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "", "+", "").Replace(name)) {
@@ -149,7 +148,7 @@ func (d *entryDecoder) unknownType(n node, name string) {
 	d.fault(n, `"stdio", "http" or "sse"`, instead, "the type %q is not known", shorten(name))
 }
 
-// quotedType is what the value of a wrongly named type would be.
+// quotedType returns the type that a value resembles.
 func quotedType(n node) string {
 	s, _ := n.text()
 	switch low := strings.ToLower(s); {
@@ -161,7 +160,7 @@ func quotedType(n node) string {
 	return `"http"`
 }
 
-// typeHint is the type that a url without one suggests.
+// typeHint returns the types that a URL suggests.
 func (d *entryDecoder) typeHint() string {
 	raw, _ := d.fields[keyURL].value.text()
 	if u, err := url.Parse(raw); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
@@ -170,27 +169,27 @@ func (d *entryDecoder) typeHint() string {
 	return `"type": "http"`
 }
 
-// stranger is the unknown key that stands for a known one, or nil.
-func (d *entryDecoder) stranger(known string) *member {
-	for i, m := range d.strangers {
+// similar returns an unknown key that resembles a known one, or nil.
+func (d *entryDecoder) similar(known string) *member {
+	for i, m := range d.unknown {
 		if resembles(m.name) == known {
-			return &d.strangers[i]
+			return &d.unknown[i]
 		}
 	}
 	return nil
 }
 
-// misnamed says which unknown keys should have been one of those.
+// misnamed says which unknown key may be one of the known ones.
 func (d *entryDecoder) misnamed(known ...string) string {
 	for _, k := range known {
-		if m := d.stranger(k); m != nil {
+		if m := d.similar(k); m != nil {
 			return fmt.Sprintf("%q for %q", k, m.name)
 		}
 	}
 	return ""
 }
 
-// resembles is the known key that a stranger most likely stands for, or empty.
+// resembles returns the known key that a name resembles, or "".
 func resembles(name string) string {
 	low := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 	if k, ok := foreignKeys[low]; ok {
@@ -204,7 +203,7 @@ func resembles(name string) string {
 	return ""
 }
 
-// oneEdit reports whether one letter put in, left out, changed or swapped with its neighbour makes a into b.
+// oneEdit reports whether a and b differ by one inserted, deleted, replaced or transposed byte.
 func oneEdit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -222,9 +221,9 @@ func oneEdit(a, b string) bool {
 	return false
 }
 
-// strange notes the keys that do nothing.
-func (d *entryDecoder) strange() {
-	for _, m := range d.strangers {
+// noteUnknown notes the unknown keys.
+func (d *entryDecoder) noteUnknown() {
+	for _, m := range d.unknown {
 		k := resembles(m.name)
 		switch {
 		case k == keyDisabled && strings.EqualFold(m.name, "enabled"):
@@ -244,11 +243,11 @@ func (d *entryDecoder) has(key string) bool {
 	return ok
 }
 
-// idle notes known keys that do nothing with this transport.
-func (d *entryDecoder) idle(keys ...string) {
+// noteUnused notes known keys that this transport does not use.
+func (d *entryDecoder) noteUnused(keys ...string) {
 	for _, k := range keys {
-		if m, ok := d.fields[k]; ok && !m.value.isNull() {
-			d.note(m.key, "", "does nothing with this type of server")
+		if _, ok := d.field(k); ok {
+			d.note(d.fields[k].key, "", "does nothing with this type of server")
 		}
 	}
 }
@@ -275,22 +274,12 @@ func (d *entryDecoder) stdio(e *Entry) {
 	}
 }
 
-// granted is the field of a key that counts with trust only.
-func (d *entryDecoder) granted(key string) (member, bool) {
-	m, ok := d.fields[key]
-	if ok && d.opts.Untrusted && !m.value.isNull() {
-		d.withhold(m.value, m.value.size())
-		return member{}, false
-	}
-	return m, ok
-}
-
-// clean reports whether there is no fault yet at the node or below it.
+// clean reports whether there is no fault at the node or below it.
 func (d *entryDecoder) clean(n node) bool {
 	return !slices.ContainsFunc(d.bad, func(p Problem) bool { return strings.HasPrefix(p.Path, n.path) })
 }
 
-// command checks the program to start.
+// command checks the name of the program.
 func (d *entryDecoder) command(n node, s string) string {
 	if strings.TrimSpace(s) == "" {
 		d.fault(n, "the program to start", "", "is empty")
@@ -322,13 +311,13 @@ func (d *entryDecoder) remote(e *Entry) {
 		}
 	})
 	d.headerValues(e.Headers)
-	if m, ok := d.granted(keyHeadersHelper); ok {
-		e.HeadersHelper = d.text(m.value, "a string: the shell command that prints the headers")
+	if n, ok := d.trustedField(keyHeadersHelper); ok {
+		e.HeadersHelper = d.text(n, "a string: the shell command that prints the headers")
 	}
 	e.OAuth = d.oauth()
 }
 
-// url checks an address without ever showing it: it may hold a password.
+// url checks a URL. Its problems do not show the URL, which may contain a password.
 func (d *entryDecoder) url(n node, raw string) {
 	const want = `an absolute URL like "https://example.com/mcp"`
 	u, err := url.Parse(raw)
@@ -350,10 +339,10 @@ func (d *entryDecoder) url(n node, raw string) {
 	}
 }
 
-// headerValues checks what goes over the wire, and notes names that are one to HTTP.
+// headerValues checks the values of headers, and notes equal names.
 func (d *entryDecoder) headerValues(headers map[string]string) {
 	seen := map[string]string{}
-	members, _, _ := d.fields[keyHeaders].value.objectOrNone()
+	members, _, _ := d.fields[keyHeaders].value.object()
 	for _, m := range members {
 		if strings.ContainsFunc(headers[m.name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			d.fault(m.value, "one line of text", "", "holds a line break or another control character")
@@ -366,15 +355,7 @@ func (d *entryDecoder) headerValues(headers map[string]string) {
 	}
 }
 
-// objectOrNone is object for a node that may be absent.
-func (n node) objectOrNone() (members, doubled []member, ok bool) {
-	if n.v.Value == nil {
-		return nil, nil, false
-	}
-	return n.object()
-}
-
-// isToken reports whether s can be the name of a header.
+// isToken reports whether s is a valid name of a header.
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -385,7 +366,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// shorten keeps a word that is quoted in a message short.
+// shorten shortens a word for a message to 40 characters.
 func shorten(s string) string {
 	n := 0
 	for i := range s {

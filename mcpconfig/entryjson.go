@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// EntryJSON is an entry as [SetServer] puts it into a document: only what is set, in a fixed order. The strings
-// are written as they are, so references stand as references.
+// EntryJSON returns an entry in the form of a document, for [SetServer]. References in strings stay
+// references.
 func EntryJSON(e Entry) (json.RawMessage, error) {
 	type policyJSON struct {
 		Name   string `json:"name"`
@@ -56,14 +56,14 @@ func EntryJSON(e Entry) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // for people to read
+	enc.SetEscapeHTML(false)
 	if err := enc.Encode(out); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// CheckEntry reports what [Parse] would say of one entry. The problems have no lines.
+// CheckEntry returns the problems that [Parse] reports for an entry, without lines.
 func CheckEntry(name string, entry json.RawMessage, o *ParseOptions) []Problem {
 	_, problems := Parse(fmt.Appendf(nil, "{%q:{%s:%s}}", serversKey, []byte(hujson.String(name)), entry), o)
 	for i := range problems {

@@ -6,30 +6,25 @@ import (
 )
 
 const (
-	// maxExpanded bounds what one string expands to, in bytes.
+	// maxExpanded bounds the expansion of a string, in bytes.
 	maxExpanded = 1 << 20
-	// maxExpandedAll bounds what all strings of a document with references expand to, in bytes.
+	// maxExpandedAll bounds the expansion of all strings of a document, in bytes.
 	maxExpandedAll = 16 << 20
-	// maxNested bounds how deep defaults may hold references.
+	// maxNested bounds the nesting of references in defaults.
 	maxNested = 16
 )
 
-// An expandError is a reference that cannot be expanded. It never holds a variable's value.
-type expandError struct {
-	// name is what stands between the braces, without the default.
-	name    string
-	message string
-	instead string
-}
+// An expandError says why a reference cannot be expanded, and what to write instead. It contains no value
+// of a variable.
+type expandError struct{ message, instead string }
 
-func (e *expandError) Error() string { return e.message }
-
-// expand returns what it has written also with an error. It replaces each ${NAME} by the variable's value and each ${NAME:-default} by the value, or the default if the
-// variable is not set; one that is set and empty counts as set. The default ends at the matching
-// brace, may hold references itself, and is looked at only when it is needed. What a variable holds is not expanded again. $NAME, $5,
-// $$ and ${} stay as they are; \${NAME} and $${NAME} expand after their first character. For
-// "${NAME}" as such write ${_:-$}{NAME}, with a variable that is not set.
-func expand(s string, lookup func(string) (string, bool)) (string, error) {
+// expand replaces each ${NAME} by the variable's value, and each ${NAME:-default} by the value, or by the
+// default if the variable is not set. An empty variable is set. The default ends at the matching brace,
+// may contain references, and is expanded only if it is used. Values are not expanded again. $NAME, $5, $$
+// and ${} are ordinary text. In \${NAME} and $${NAME}, the first character is ordinary text. The text
+// "${NAME}" is written ${_:-$}{NAME}, with a variable that is not set. With an error, expand returns the
+// text up to the fault.
+func expand(s string, lookup lookupFunc) (string, *expandError) {
 	if !strings.Contains(s, "${") {
 		return s, nil
 	}
@@ -38,7 +33,7 @@ func expand(s string, lookup func(string) (string, bool)) (string, error) {
 	return b.String(), err
 }
 
-func expandInto(b *strings.Builder, s string, lookup func(string) (string, bool), nested int) error {
+func expandInto(b *strings.Builder, s string, lookup lookupFunc, nested int) *expandError {
 	if nested > maxNested {
 		return &expandError{message: fmt.Sprintf("defaults hold references more than %d levels deep", maxNested)}
 	}
@@ -53,7 +48,7 @@ func expandInto(b *strings.Builder, s string, lookup func(string) (string, bool)
 		case ok:
 		case strings.Contains(s[i:], "}"):
 			return &expandError{message: "a reference that begins with ${ is not closed", instead: "${NAME} or ${NAME:-DEFAULT}"}
-		default: // no brace closes anything: not meant as a reference
+		default: // without any closing brace, ordinary text
 			b.WriteString(s)
 			return nil
 		}
@@ -70,7 +65,7 @@ func expandInto(b *strings.Builder, s string, lookup func(string) (string, bool)
 	}
 }
 
-// cutReference cuts s at the brace that closes a reference. References within count, other braces don't.
+// cutReference cuts s at the brace that closes a reference. It skips the braces of nested references only.
 func cutReference(s string) (inner, rest string, ok bool) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -87,8 +82,8 @@ func cutReference(s string) (inner, rest string, ok bool) {
 	return "", "", false
 }
 
-// reference writes what ${inner} stands for.
-func reference(b *strings.Builder, inner string, lookup func(string) (string, bool), nested int) error {
+// reference writes the expansion of ${inner}.
+func reference(b *strings.Builder, inner string, lookup lookupFunc, nested int) *expandError {
 	name, fallback, hasDefault := strings.Cut(inner, ":-")
 	if e := foreignReference(name); e != nil {
 		return e
@@ -100,7 +95,7 @@ func reference(b *strings.Builder, inner string, lookup func(string) (string, bo
 	if hasDefault {
 		return expandInto(b, fallback, lookup, nested+1)
 	}
-	e := &expandError{name: name, message: fmt.Sprintf("the environment variable %s is not set", name), instead: fmt.Sprintf("${%s:-DEFAULT} to give a default, or set it", name)}
+	e := &expandError{message: fmt.Sprintf("the environment variable %s is not set", name), instead: fmt.Sprintf("${%s:-DEFAULT} to give a default, or set it", name)}
 	if plain, def, ok := strings.Cut(name, "-"); ok && isVariable(plain) {
 		e.instead = fmt.Sprintf("${%s:-%s}", plain, def)
 	} else if !isVariable(name) {
@@ -109,23 +104,23 @@ func reference(b *strings.Builder, inner string, lookup func(string) (string, bo
 	return e
 }
 
-// foreignReference refuses the forms of VS Code, which would otherwise seem to be variables with odd names.
-func foreignReference(name string) error {
+// foreignReference returns an error for the reference forms of VS Code.
+func foreignReference(name string) *expandError {
 	kind, what, ok := strings.Cut(name, ":")
 	switch {
 	case ok && kind == "env":
-		return &expandError{name: name, message: fmt.Sprintf("${%s} is a form of VS Code", name), instead: "${" + what + "}"}
+		return &expandError{message: fmt.Sprintf("${%s} is a form of VS Code", name), instead: "${" + what + "}"}
 	case ok && kind == "input":
-		return &expandError{name: name, message: fmt.Sprintf("${%s} is a question that VS Code asks, and nobody is asked here", name), instead: "${" + variableName(what) + "} and set that variable"}
+		return &expandError{message: fmt.Sprintf("${%s} is a question that VS Code asks, and nobody is asked here", name), instead: "${" + variableName(what) + "} and set that variable"}
 	case name == "workspaceFolder":
-		return &expandError{name: name, message: "${workspaceFolder} is a form of VS Code", instead: "a relative path: servers start in the session's directory"}
+		return &expandError{message: "${workspaceFolder} is a form of VS Code", instead: "a relative path: servers start in the session's directory"}
 	case name == "userHome":
-		return &expandError{name: name, message: "${userHome} is a form of VS Code", instead: "${HOME}"}
+		return &expandError{message: "${userHome} is a form of VS Code", instead: "${HOME}"}
 	}
 	return nil
 }
 
-// isVariable reports whether s is the usual name of an environment variable.
+// isVariable reports whether s is a usual name of an environment variable.
 func isVariable(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -136,7 +131,7 @@ func isVariable(s string) bool {
 	return s != ""
 }
 
-// variableName makes the name of an environment variable out of any name: github-token is GITHUB_TOKEN.
+// variableName returns a name for an environment variable: GITHUB_TOKEN for github-token.
 func variableName(s string) string {
 	out := strings.Map(func(r rune) rune {
 		switch {

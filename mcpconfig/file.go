@@ -14,23 +14,24 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// updateTries is how often an update is begun anew because the file changed meanwhile.
+// updateTries bounds the attempts to update a file that other programs change.
 const updateTries = 10
 
-// lockWait is how long an update waits for others of the same file, lockRetry how often it looks.
+// lockWait bounds the wait for other updates of the file. lockRetry is the interval between attempts.
 const (
 	lockWait  = 10 * time.Second
 	lockRetry = 5 * time.Millisecond
 )
 
-// ErrBusy reports that a file changed each time it was about to be written, or that another update did not end.
+// ErrBusy is the error of a file that changed before each attempt to write it, or of an update that waited
+// too long for another one.
 var ErrBusy = errors.New("the file keeps changing")
 
-// UpdateFile edits a file: it reads it, passes the text to edit (nil when there is no file) and puts what edit returns
-// in its place, at once and whole: whoever reads it meanwhile sees the old text or the new. A file that another program changes between
-// reading and writing is edited anew, and of several updates by one user, in any number of processes, one is made at a time, by
-// a lock in the user's cache folder. Mode and, where the system lets it, owner are kept; a new file gets mode. A symbolic link
-// stays one, and its target is written. When edit returns an error, or the text unchanged, nothing is written.
+// UpdateFile replaces the content of a file by the result of edit, which receives the current content, or nil
+// without a file. The file is replaced atomically. If another program changes the file in the meantime, edit
+// is called again. A lock in the user's cache folder serializes the updates of the user's processes. Mode and,
+// if possible, owner are kept; a new file gets mode. For a symbolic link, the target is replaced. If edit
+// returns an error or the same content, nothing is written.
 func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
 	target, err := linkTarget(path)
 	if err != nil {
@@ -64,9 +65,9 @@ func UpdateFile(path string, mode fs.FileMode, edit func(doc []byte) ([]byte, er
 	return fmt.Errorf("mcpconfig: writing %s: %w", path, ErrBusy)
 }
 
-// lockPath keeps other updates of a file out until unlock is called. The lock is a file in the user's own cache folder
-// and not the folder of the file: anybody who can read that could hold it. Where there is no such folder there is no
-// lock: the file is looked at before it is replaced all the same.
+// lockPath locks out other updates of a file until unlock is called. The lock is a file in the user's cache
+// folder, because others could hold a lock in the folder of the file. Without a cache folder there is no lock;
+// UpdateFile still compares the content before it replaces the file.
 func lockPath(path string) (unlock func(), err error) {
 	none := func() {}
 	name, ok := lockName(path)
@@ -81,7 +82,7 @@ func lockPath(path string) (unlock func(), err error) {
 	for {
 		held, err := lock.TryLock()
 		if held || err != nil {
-			return func() { _ = lock.Close() }, nil // no lock: see above
+			return func() { _ = lock.Close() }, nil // after an error without a lock
 		}
 		select {
 		case <-retry.C:
@@ -91,14 +92,14 @@ func lockPath(path string) (unlock func(), err error) {
 	}
 }
 
-// lockName is the lock of a file, in a folder that only the user can open.
+// lockName returns the path of the lock of a file, in a folder that only the user can open.
 func lockName(path string) (name string, ok bool) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", false
 	}
 	if _, err := os.Stat(filepath.Dir(cache)); err != nil {
-		return "", false // a home directory that is not there is not made for a lock
+		return "", false // a missing home directory is not created
 	}
 	dir := filepath.Join(cache, "tenon", "locks")
 	if os.MkdirAll(dir, 0o700) != nil {
@@ -107,19 +108,17 @@ func lockName(path string) (name string, ok bool) {
 	if path, err = filepath.Abs(path); err != nil {
 		return "", false
 	}
-	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(parent, filepath.Base(path))
-	}
+	path = filepath.Join(withoutLinks(filepath.Dir(path)), filepath.Base(path))
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(dir, hex.EncodeToString(sum[:16])), true
 }
 
-// linkTarget follows symbolic links, also to a file that is not there yet.
+// linkTarget follows symbolic links. The target need not exist.
 func linkTarget(path string) (string, error) {
 	for range 40 {
 		link, err := os.Readlink(path)
 		if err != nil {
-			return path, nil //nolint:nilerr // no link, or nothing there: that is for the reading to report
+			return path, nil //nolint:nilerr // snapshot reports errors
 		}
 		if !filepath.IsAbs(link) {
 			link = filepath.Join(filepath.Dir(path), link)
@@ -129,7 +128,7 @@ func linkTarget(path string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", path)
 }
 
-// snapshot reads a file; both results are nil when there is none.
+// snapshot reads a file. Without one, both results are nil.
 func snapshot(path string) ([]byte, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -138,7 +137,7 @@ func snapshot(path string) ([]byte, fs.FileInfo, error) {
 	case err != nil:
 		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is no regular file", path)
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > maxBytes:
 		return nil, nil, fmt.Errorf("%s has more than %d bytes", path, maxBytes)
 	}
@@ -146,7 +145,7 @@ func snapshot(path string) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// plain drops from an error the name of the file that has only just been made, which tells nobody anything.
+// plain removes the name of the temporary file from an error.
 func plain(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -155,7 +154,7 @@ func plain(err error) error {
 	return err
 }
 
-// replace puts the new text in place unless the old one has changed.
+// replace replaces the content of a file unless it is no longer before.
 func replace(path string, before, after []byte, info fs.FileInfo, mode fs.FileMode) (done bool, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

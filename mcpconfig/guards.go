@@ -1,7 +1,6 @@
 package mcpconfig
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,17 +8,16 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// KeepGuards keeps a checkout that is not trusted from deciding what a run may do through the servers of others: those
-// that hooks call, and that of the permission prompt tool, given by its full name or empty. A server of a file that is
-// not trusted is left out if it could be taken for one of them: without it a hook fails, as it does elsewhere. And
-// a settings file that is not trusted switches none of them off. The problems tell of both.
+// KeepGuards protects the servers that decide permissions from files without trust: the servers that hooks
+// call, and the server of the permission prompt tool. promptTool is that tool's full name, or "". A server
+// of an untrusted file that could be taken for one of them is removed, and one that an untrusted settings
+// file disables is enabled again. The problems report both.
 func (c *Config) KeepGuards(hooks []ToolHook, promptTool string) []Problem {
 	var problems []Problem
 	report := func(e Entry, format string, args ...any) {
-		problems = append(problems, Problem{
-			Level: LevelUntrusted, File: e.Source, Line: e.Line, Column: 1, Server: e.Name,
-			Message: fmt.Sprintf(format, args...),
-		})
+		p := e.problem(LevelUntrusted, format, args...)
+		p.Path = "" // the message names the server
+		problems = append(problems, p)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		e := c.Servers[name]
@@ -45,7 +43,8 @@ func (c *Config) KeepGuards(hooks []ToolHook, promptTool string) []Problem {
 	return problems
 }
 
-// guards says how a server decides in a run, or could be taken for one that does; empty if neither.
+// guards says why a server may decide permissions, or could be taken for such a server. It returns "" if
+// neither applies.
 func guards(name string, alike bool, hooks []ToolHook, promptTool string) (why string) {
 	own := toolname.Server(name)
 	for _, h := range hooks {

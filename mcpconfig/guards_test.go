@@ -148,7 +148,7 @@ func TestOwnFilesAreNotRelative(t *testing.T) {
 	for _, name := range []string{homeVariable(), configVariable} {
 		cfg, problems := Load(&LoadOptions{LookupEnv: env(name, "own")})
 		s, more := LoadSettings(&SettingsOptions{LookupEnv: env(name, "own")})
-		if len(cfg.Servers) > 0 || len(s.Allow) > 0 || len(problems) != 1 || len(more) != 1 || !strings.Contains(more[0].String(), name+" is no absolute path") {
+		if len(cfg.Servers) > 0 || len(s.Allow) > 0 || len(problems) != 1 || len(more) != 1 || !strings.Contains(more[0].String(), name+" is not an absolute path") {
 			t.Errorf("%s: servers %v, rules %q, problems %v and %v", name, cfg.Names(), s.Allow, problems, more)
 		}
 	}

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// helperLimit bounds the time of a headersHelper, helperBytes its output.
+	// helperLimit bounds the time of a headersHelper, and helperBytes its output.
 	helperLimit = 10 * time.Second
 	helperBytes = 1 << 20
-	// helperGrace is how long a helper that is stopped has to end.
+	// helperGrace is the time for a helper to end after it is stopped.
 	helperGrace = 200 * time.Millisecond
 )
 
-// headersFunc runs the entry's headersHelper; nil if it has none.
+// headersFunc returns a function that runs the entry's headersHelper, or nil without one.
 func (e Entry) headersFunc() mcphost.HeadersFunc {
 	if e.HeadersHelper == "" {
 		return nil
@@ -40,8 +40,8 @@ func (e Entry) headersFunc() mcphost.HeadersFunc {
 	}
 }
 
-// runHelper runs the command in a shell and reads a JSON object of strings from it. Errors hold
-// neither the command nor what it printed.
+// runHelper runs the command in a shell and reads a JSON object of strings from its output. Errors contain
+// neither the command nor the output.
 func runHelper(ctx context.Context, e Entry) (map[string]string, error) {
 	shell, flag := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
@@ -81,8 +81,8 @@ func runHelper(ctx context.Context, e Entry) (map[string]string, error) {
 	return helperHeaders(out)
 }
 
-// helperEnv is the process's environment without the credentials of the model: a helper that needs one has it in its
-// command, as a reference.
+// helperEnv returns the process environment without the credentials of the model. A helper that needs one has
+// a reference in its command.
 func helperEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -90,11 +90,11 @@ func helperEnv() []string {
 	})
 }
 
-// helperHeaders reads what a helper printed.
+// helperHeaders decodes the output of a helper.
 func helperHeaders(out []byte) (map[string]string, error) {
 	var h map[string]string
 	if err := json.Unmarshal(out, &h); err != nil || h == nil {
-		return nil, errors.New("printed no JSON object of strings") // err may quote a secret
+		return nil, errors.New("printed no JSON object of strings") // without err, which may quote a secret
 	}
 	for name, value := range h {
 		if !isToken(name) || strings.ContainsAny(value, "\r\n\x00") {

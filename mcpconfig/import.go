@@ -1,7 +1,6 @@
 package mcpconfig
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,50 +12,49 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// An Imported is an entry of another host's file in the form of this package's.
+// An Imported is a server of another host's file as an entry of this package.
 type Imported struct {
 	Name string
 	// Entry is for [SetServer]. Its references are not expanded.
 	Entry json.RawMessage
 }
 
-// Import reads the servers of another host's file: Claude Desktop's and Cursor's (mcpServers), VS Code's mcp.json
-// (servers, with inputs) and settings.json (mcp.servers). Forms that mean the same are translated: ${env:NAME} becomes ${NAME}, a question
-// to the user, ${input:id}, becomes the variable ${ID}, ${workspaceFolder} a relative path; serverUrl and httpUrl become url. Each translation that
-// somebody must know of is a note, and what cannot be translated a problem that costs the entry. The entries are
-// in the order of the file.
+// Import reads the servers of a file of Claude Desktop or Cursor (mcpServers), or of VS Code's mcp.json
+// (servers and inputs) or settings.json (mcp.servers), in the order of the file. It translates equivalent
+// forms: ${env:NAME} to ${NAME}, a question to the user, ${input:id}, to the variable ${ID},
+// ${workspaceFolder} to a relative path, and serverUrl and httpUrl to url. Notes report the translations
+// that the user must know. An entry that cannot be translated is left out and reported.
 func Import(data []byte, file string) ([]Imported, []Problem) {
 	doc, problem := open(data, file)
 	if problem != nil {
 		problem.Want = "JSON of Claude Desktop, Cursor or VS Code"
 		return nil, []Problem{*problem}
 	}
-	servers, inputs, ok := foreignServers(doc.top())
-	members, doubled, isObj := servers.objectOrNone()
-	if !ok || !isObj {
-		p := doc.at(doc.top(), LevelFile)
-		p.Message, p.Want = "holds no servers", `"mcpServers", or "servers" or "mcp.servers" as VS Code has them`
+	servers, inputs := foreignServers(doc.top())
+	members, doubled, ok := servers.object()
+	if !ok {
+		p := doc.problem(doc.top(), LevelFile, "holds no servers")
+		p.Want = `"mcpServers", or "servers" or "mcp.servers" as VS Code has them`
 		return nil, []Problem{p}
 	}
-	im := &importer{inputs: inputs}
+	r := parsed{doc: doc}
 	for _, m := range doubled {
-		p := doc.at(m.key, LevelNote)
-		p.Server, p.Message = m.name, "stands twice; the last one counts and this one is ignored"
-		im.problems = append(im.problems, p)
+		r.note(m, repeated)
 	}
 	var out []Imported
 	for _, m := range members {
-		f := &faults{doc: doc, server: m.name}
-		entry := im.entry(f, m)
-		im.problems = append(im.problems, f.problems()...)
-		if len(f.bad) == 0 {
-			out = append(out, Imported{m.name, entry})
+		im := &importer{faults: &faults{doc: doc, server: m.name}, inputs: inputs}
+		entry := im.entry(m)
+		r.problems = append(r.problems, im.problems()...)
+		if len(im.bad) == 0 {
+			entry.Minimize()
+			out = append(out, Imported{m.name, entry.Pack()})
 		}
 	}
-	return out, im.problems
+	return out, r.problems
 }
 
-// ClaudeDesktopFile is where Claude Desktop keeps its configuration on this system.
+// ClaudeDesktopFile returns the path of Claude Desktop's configuration.
 func ClaudeDesktopFile() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -65,39 +63,31 @@ func ClaudeDesktopFile() (string, error) {
 	return filepath.Join(dir, "Claude", "claude_desktop_config.json"), nil
 }
 
-// foreignServers finds the map of servers, and the questions that VS Code asks.
-func foreignServers(top node) (servers node, inputs map[string]string, ok bool) {
-	if n, ok := top.get(serversKey); ok {
-		return n, nil, true
+// foreignServers returns the map of servers, and the descriptions of VS Code's inputs by ID.
+func foreignServers(top node) (servers node, inputs map[string]string) {
+	if n := top.get(serversKey); n.exists() {
+		return n, nil
 	}
-	if mcp, ok := top.get("mcp"); ok {
+	if mcp := top.get("mcp"); mcp.exists() {
 		top = mcp
 	}
-	n, ok := top.get("servers")
 	inputs = map[string]string{}
-	if list, has := top.get("inputs"); has {
-		elements, _ := list.list()
-		for _, e := range elements {
-			id, _ := e.get("id")
-			about, _ := e.get("description")
-			if name, ok := id.textOrNone(); ok {
-				inputs[name], _ = about.textOrNone()
-			}
+	list, _ := top.get("inputs").list()
+	for _, e := range list {
+		if id, ok := e.get("id").text(); ok {
+			inputs[id], _ = e.get("description").text()
 		}
 	}
-	return n, inputs, ok
+	return top.get("servers"), inputs
 }
 
-// An importer translates entries.
+// An importer translates an entry.
 type importer struct {
-	inputs   map[string]string
-	problems []Problem
+	*faults
+	inputs map[string]string
 }
 
-// importedKeys are the keys that other hosts call otherwise.
-var importedKeys = map[string]string{"serverUrl": keyURL, "httpUrl": keyURL}
-
-// unimported are keys whose loss somebody should know of, with what to do.
+// unimported are keys that are left out, with what to write instead.
 var unimported = map[string]string{
 	"envFile":     `the variables in "env", as ${NAME}`,
 	"autoApprove": "rules for --allowedTools",
@@ -107,125 +97,103 @@ var unimported = map[string]string{
 	"gallery":     "",
 }
 
-// entry translates one entry.
-func (im *importer) entry(f *faults, m member) json.RawMessage {
+// entry translates an entry.
+func (im *importer) entry(m member) hujson.Value {
 	members, _, ok := m.value.object()
 	if !ok {
-		f.fault(m.value, "an object", "", "is %s", m.value.kind())
-		return nil
+		im.fault(m.value, "an object", "", "is %s", m.value.kind())
+		return hujson.Value{}
 	}
-	keys := make([]string, 0, len(members)+1)
-	values := map[string]json.RawMessage{}
-	put := func(key string, v json.RawMessage) {
-		if _, there := values[key]; !there {
-			keys = append(keys, key)
-		}
-		values[key] = v
-	}
+	out := &hujson.Object{}
 	for _, field := range members {
+		if instead, ok := unimported[field.name]; ok {
+			im.note(field.key, instead, "is not imported")
+			continue
+		}
 		key := field.name
-		if k, ok := importedKeys[key]; ok {
-			key = k
+		var value hujson.Value
+		switch key {
+		case "serverUrl", "httpUrl":
+			key = keyURL
+			value = im.translate(field.value)
+		case keyEnv:
+			value = im.env(field.value)
+		case keyType:
+			value = importedType(field.value)
+		default:
+			value = im.translate(field.value)
 		}
-		if instead, ok := unimported[key]; ok {
-			f.note(field.key, instead, "is not imported")
+		if i := lastMember(out, key); i >= 0 {
+			out.Members[i].Value = value
 			continue
 		}
-		if key == keyEnv {
-			put(key, im.env(f, field.value))
-			continue
-		}
-		if key == keyType {
-			put(key, importedType(field.value))
-			continue
-		}
-		put(key, im.translate(f, field.value))
+		out.Members = append(out.Members, newMember(key, value))
 	}
-	if _, typed := values[keyType]; !typed && values[keyURL] != nil {
-		keys = slices.Insert(keys, 0, keyType)
-		values[keyType] = json.RawMessage(`"http"`)
-		f.note(m.key, `"type": "sse", if it is the older transport`, "has a url and no type; it is imported as http")
+	if lastMember(out, keyType) < 0 && lastMember(out, keyURL) >= 0 {
+		out.Members = slices.Insert(out.Members, 0, newMember(keyType, hujson.Value{Value: hujson.String("http")}))
+		im.note(m.key, `"type": "sse", if it is the older transport`, "has a url and no type; it is imported as http")
 	}
-	return assemble(keys, values)
+	return hujson.Value{Value: out}
 }
 
-// assemble writes an object with its members in order.
-func assemble(keys []string, values map[string]json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, k := range keys {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(hujson.String(k))
-		b.WriteByte(':')
-		b.Write(values[k])
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-// importedType translates what hosts call streamable HTTP.
-func importedType(n node) json.RawMessage {
+// importedType translates the other hosts' names of streamable HTTP.
+func importedType(n node) hujson.Value {
 	s, _ := n.text()
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) {
 	case "http", "streamablehttp":
-		return json.RawMessage(`"http"`)
+		return hujson.Value{Value: hujson.String("http")}
 	}
-	return n.raw()
+	return n.v.Clone()
 }
 
-// env translates environment variables. VS Code takes numbers, and null for none.
-func (im *importer) env(f *faults, n node) json.RawMessage {
+// env translates environment variables. VS Code accepts numbers, and null to remove a variable.
+func (im *importer) env(n node) hujson.Value {
 	members, _, ok := n.object()
 	if !ok {
-		return n.raw()
+		return n.v.Clone()
 	}
-	var keys []string
-	values := map[string]json.RawMessage{}
+	out := &hujson.Object{}
 	for _, m := range members {
-		v := im.translate(f, m.value)
-		switch m.value.v.Value.Kind() {
+		v := im.translate(m.value)
+		switch v.Value.Kind() {
 		case 'n':
-			f.note(m.key, "", "is null, which takes a variable away, and is not imported")
+			im.note(m.key, "", "is null, which takes a variable away, and is not imported")
 			continue
 		case '0', 't', 'f':
-			v = json.RawMessage(hujson.String(string(v)))
+			v = hujson.Value{Value: hujson.String(string(v.Value.(hujson.Literal)))}
 		}
-		keys = append(keys, m.name)
-		values[m.name] = v
+		out.Members = append(out.Members, newMember(m.name, v))
 	}
-	return assemble(keys, values)
+	return hujson.Value{Value: out}
 }
 
 // translate translates the references in all strings of a value.
-func (im *importer) translate(f *faults, n node) json.RawMessage {
+func (im *importer) translate(n node) hujson.Value {
 	if s, ok := n.text(); ok {
-		return json.RawMessage(hujson.String(im.references(f, n, s)))
+		return hujson.Value{Value: hujson.String(im.references(n, s))}
 	}
 	if list, ok := n.list(); ok {
-		parts := make([][]byte, len(list))
-		for i, e := range list {
-			parts[i] = im.translate(f, e)
+		out := &hujson.Array{}
+		for _, e := range list {
+			out.Elements = append(out.Elements, im.translate(e))
 		}
-		return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
+		return hujson.Value{Value: out}
 	}
 	if members, _, ok := n.object(); ok {
-		keys, values := make([]string, 0, len(members)), make(map[string]json.RawMessage, len(members))
+		out := &hujson.Object{}
 		for _, m := range members {
-			keys = append(keys, m.name)
-			values[m.name] = im.translate(f, m.value)
+			out.Members = append(out.Members, newMember(m.name, im.translate(m.value)))
 		}
-		return assemble(keys, values)
+		return hujson.Value{Value: out}
 	}
-	return n.raw()
+	return n.v.Clone()
 }
 
-// foreignForm is a reference of VS Code's.
+// foreignForm matches a reference of VS Code.
 var foreignForm = regexp.MustCompile(`\$\{(env|input|config|command):([^{}]*)\}|\$\{(workspaceFolder|workspaceRoot|userHome|cwd|workspaceFolderBasename|pathSeparator|/)\}`)
 
-// references translates the references in one string.
-func (im *importer) references(f *faults, n node, s string) string {
+// references translates the references in a string.
+func (im *importer) references(n node, s string) string {
 	return foreignForm.ReplaceAllStringFunc(s, func(ref string) string {
 		m := foreignForm.FindStringSubmatch(ref)
 		switch {
@@ -237,17 +205,17 @@ func (im *importer) references(f *faults, n node, s string) string {
 			if d := im.inputs[m[2]]; d != "" {
 				about = fmt.Sprintf(" (%s)", shorten(d))
 			}
-			f.note(n, "", "%s is a question that VS Code asks%s; here it is the environment variable %s, which must be set", ref, about, name)
+			im.note(n, "", "%s is a question that VS Code asks%s; here it is the environment variable %s, which must be set", ref, about, name)
 			return "${" + name + "}"
 		case m[3] == "workspaceFolder" || m[3] == "workspaceRoot" || m[3] == "cwd":
-			f.note(n, "", "%s has become a relative path: servers start in the session's directory", ref)
+			im.note(n, "", "%s has become a relative path: servers start in the session's directory", ref)
 			return "."
 		case m[3] == "userHome":
 			return "${HOME}"
 		case m[3] == "pathSeparator" || m[3] == "/":
 			return "/"
 		}
-		f.fault(n, "", "", "%s has no counterpart", ref)
+		im.fault(n, "", "", "%s has no counterpart", ref)
 		return ref
 	})
 }

@@ -3,10 +3,7 @@ package mcpconfig
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,40 +16,39 @@ import (
 // ProjectFile is the name of a project's configuration.
 const ProjectFile = ".mcp.json"
 
-// inPlace is the name of JSON that was given in place.
-const inPlace = "--mcp-config"
+// mcpConfigFlag is the file name in problems of JSON that [LoadOptions.MCPConfigs] contains.
+const mcpConfigFlag = "--mcp-config"
 
-// LoadOptions say where to look. The zero value, like a nil pointer, means the current directory, all
+// LoadOptions configures [Load]. The zero value, like a nil pointer, means the current directory, all
 // sources and the process environment.
 type LoadOptions struct {
 	// Dir is the session's directory. Empty means the current one.
 	Dir string
-	// UserFile is the user's configuration. Empty means .claude.json in $CLAUDE_CONFIG_DIR or else in the home
-	// directory ($HOME, or %USERPROFILE% on Windows).
+	// UserFile is the user's configuration. Empty means the path that the function [UserFile] returns.
 	UserFile string
-	// SettingSources are the sources to read: [ScopeUser], [ScopeProject], [ScopeLocal]. Nil means all three, empty means none.
+	// SettingSources are the sources to read: [ScopeUser], [ScopeProject], [ScopeLocal]. Nil means all
+	// three, empty means none.
 	SettingSources []Scope
-	// MCPConfigs are values of --mcp-config: each a file's path, or JSON. A later one wins over an earlier.
+	// MCPConfigs are values of --mcp-config, each the path of a file, or JSON. Later values take precedence.
 	MCPConfigs []string
 	// Strict reads MCPConfigs only.
 	Strict bool
-	// LookupEnv resolves ${NAME} and the variables above. Nil means os.LookupEnv.
+	// LookupEnv resolves ${NAME} and finds the user's files. Nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool)
-	// TrustFile decides for each file of a checkout, by its absolute path and the bytes that were read, whether it is
-	// trusted: whether it may widen what a run does. The user's own files always are. Nil means that no file of a
-	// checkout is trusted. What counts without trust is in the documentation of the package.
+	// TrustFile reports whether a file of a checkout is trusted, by its absolute path and the bytes that
+	// were read. The user's own files are always trusted. Nil trusts no file of a checkout. The package
+	// documentation describes what files without trust can do.
 	TrustFile func(file string, contents []byte) bool
 }
 
-// A loader collects what the sources give, the highest first.
+// A loader collects the servers of the sources, from the highest precedence to the lowest.
 type loader struct {
+	*sourceReader
 	opts     LoadOptions
 	cfg      *Config
-	checkout checkout
-	names    map[string]holder // by the name as tools have it
-	own      []holder          // those of files that need no trust or have it
-	switches switches
-	problems []Problem
+	names    map[string]holder // by the normalized name
+	trusted  []holder          // those of trusted files
+	disabled disabledServers
 }
 
 // A holder is the entry that has taken a name.
@@ -61,75 +57,65 @@ type holder struct {
 	refused bool
 }
 
-// Load reads all that configures servers for a run in o.Dir. Of several entries with one name the first of these
-// counts, and is never merged with another: --mcp-config (the last that was given), the local scope, .mcp.json in the directory,
-// .mcp.json in its parents (the nearest), the user scope. A .mcp.json that is not trusted comes last, so that a checkout
-// takes no server's name. Entries that a program gives in code are its own to put over these.
+// Load reads the servers of a session in o.Dir. The returned configuration is never nil.
 //
-// .mcp.json is read in the folders of the repository that contains the directory: from the directory up to the folder
-// with .git; without a repository, in the directory alone. It is refused if it, or a folder on the way to it, belongs
-// neither to the user nor to root, or can be written to by others. This is not checked on Windows.
+// Of several entries with the same name, only the one with the highest precedence is used. The order is:
+// --mcp-config (the last value first), the local scope, .mcp.json in the directory, .mcp.json in its parent
+// directories (the nearest first), the user scope. A .mcp.json without trust comes last. Names such as
+// "my db" and "my_db", which give tools the same names, count as equal; the second entry is left out and
+// reported. An entry that is refused keeps its name: an entry of lower precedence does not replace it.
 //
-// Two entries of different sources whose tools would have the same names, such as "my db" and "my_db", count as having
-// one name: the second is left out, with a report.
+// Load reads .mcp.json in the directory and its parents up to the root of the repository, or without a
+// repository in the directory alone. A file is refused if it or a folder on its path belongs to another
+// user than the current one or root, or is writable by others. On Windows, Load does not check this.
 //
-// An entry that is refused still keeps its name: the one below it, meant for elsewhere, does not
-// take its place, and a note says so. A file that is absent is no problem, but for one that MCPConfigs names. The configuration is never nil.
+// A missing file is a problem only if MCPConfigs names it.
 func Load(o *LoadOptions) (*Config, []Problem) {
-	l := &loader{cfg: &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}, offWithoutTrust: map[string]string{}}, names: map[string]holder{}}
+	l := &loader{
+		cfg:   &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}, offWithoutTrust: map[string]string{}},
+		names: map[string]holder{}, disabled: disabledServers{},
+	}
 	if o != nil {
 		l.opts = *o
 	}
-	if l.opts.LookupEnv == nil {
-		l.opts.LookupEnv = os.LookupEnv
-	}
-	l.cfg.lookupEnv = l.opts.LookupEnv
-	dir, err := filepath.Abs(l.opts.Dir)
-	if err != nil {
-		l.problems = append(l.problems, Problem{Level: LevelFile, File: l.opts.Dir, Message: fmt.Sprintf("the directory cannot be found: %v", err)})
-		return l.cfg, l.problems
-	}
-	l.opts.Dir = dir
-	l.dynamic()
-	if !l.opts.Strict {
-		l.settings()
+	var ok bool
+	l.sourceReader, ok = newSourceReader(l.opts.Dir, l.opts.SettingSources, l.opts.LookupEnv, l.opts.TrustFile)
+	l.cfg.lookupEnv = l.lookupEnv
+	if ok {
+		l.loadMCPConfigs()
+		if !l.opts.Strict {
+			l.loadSources()
+		}
 	}
 	return l.cfg, l.problems
 }
 
-// on reports whether a source is to be read.
-func (l *loader) on(s Scope) bool {
-	return l.opts.SettingSources == nil || slices.Contains(l.opts.SettingSources, s)
-}
-
-// dynamic reads the values of --mcp-config, the last first.
-func (l *loader) dynamic() {
+// loadMCPConfigs reads the values of --mcp-config, the last first.
+func (l *loader) loadMCPConfigs() {
 	for i, value := range slices.Backward(l.opts.MCPConfigs) {
-		name := inPlace
+		name := mcpConfigFlag
 		if len(l.opts.MCPConfigs) > 1 {
-			name = fmt.Sprintf("%s (number %d)", inPlace, i+1)
+			name = fmt.Sprintf("%s (number %d)", mcpConfigFlag, i+1)
 		}
+		path := l.path(value)
 		text := bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))
 		switch {
 		case len(text) == 0:
-			l.problems = append(l.problems, Problem{Level: LevelFile, File: name, Message: "is empty", Want: "the path of a file, or JSON"})
-			continue
-		case isDocument(text, l.path(value)):
-			l.take(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
-			continue
+			l.report(Problem{Level: LevelFile, File: name, Message: "is empty", Want: "the path of a file, or JSON"})
+		case isDocument(text, path):
+			l.add(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
+		default:
+			data, err := readFile(path, maxBytes, true)
+			if err != nil {
+				l.report(unreadable(path, err))
+				continue
+			}
+			l.add(parse(data, l.parseOptions(path, ScopeDynamic)))
 		}
-		path := l.path(value)
-		data, err := readFile(path, maxBytes, true)
-		if err != nil {
-			l.problems = append(l.problems, unreadable(path, err))
-			continue
-		}
-		l.take(parse(data, l.parseOptions(path, ScopeDynamic)))
 	}
 }
 
-// isDocument reports whether a value is JSON given in place, of whatever type, and not the path of a file, which is
-// what it would be taken for.
+// isDocument reports whether a value is JSON, and not the path of a file.
 func isDocument(text []byte, path string) bool {
 	text = bytes.TrimPrefix(text, utf8BOM)
 	if len(text) > 0 && strings.IndexByte(`{["`, text[0]) >= 0 {
@@ -142,251 +128,153 @@ func isDocument(text []byte, path string) bool {
 	return err != nil // 42 may be the name of a file
 }
 
-// settings reads the files that the setting sources stand for.
-func (l *loader) settings() {
-	l.checkout = openCheckout(l.opts.Dir)
-	l.checkout.user = userSettings(l.opts.LookupEnv)
-	user, hasUser := l.openUserFile()
-	l.switches = l.readSwitches(user, hasUser)
-	if hasUser && l.on(ScopeLocal) {
-		if project, ok := projectNode(user, l.opts.Dir); ok {
-			l.take(parseServers(user, project, l.parseOptions(user.file, ScopeLocal), false))
+// loadSources reads the files of the setting sources.
+func (l *loader) loadSources() {
+	user := l.openUserFile()
+	l.readDisabled(user)
+	if user != nil && l.reads(ScopeLocal) {
+		if project := projectNode(user, l.dir); project.exists() {
+			l.add(parseServers(user, project, l.parseOptions(user.file, ScopeLocal), false))
 		}
 	}
 	var untrusted []parsed
-	if l.on(ScopeProject) {
+	if l.reads(ScopeProject) {
 		for _, path := range l.checkout.files(ProjectFile) {
-			switch r, trusted, ok := l.project(path); {
+			switch r, trusted, ok := l.readProject(path); {
 			case ok && trusted:
-				l.take(r)
+				l.add(r)
 			case ok:
 				untrusted = append(untrusted, r)
 			}
 		}
 	}
-	if hasUser && l.on(ScopeUser) {
-		l.take(parseServers(user, user.top(), l.parseOptions(user.file, ScopeUser), false))
+	if user != nil && l.reads(ScopeUser) {
+		l.add(parseServers(user, user.top(), l.parseOptions(user.file, ScopeUser), false))
 	}
 	for _, r := range untrusted {
-		l.take(r)
+		l.add(r)
 	}
 }
 
-// project reads one .mcp.json, if it is there.
-func (l *loader) project(path string) (r parsed, trusted, ok bool) {
-	data, err := l.checkout.read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return parsed{}, false, false
-	case err != nil:
-		l.problems = append(l.problems, unreadable(path, err))
+// readProject reads a .mcp.json, if it exists.
+func (l *loader) readProject(path string) (r parsed, trusted, ok bool) {
+	data, trusted, ok := l.read(ScopeProject, path)
+	if !ok {
 		return parsed{}, false, false
 	}
 	o := l.parseOptions(path, ScopeProject)
-	o.Untrusted = l.opts.TrustFile == nil || !l.opts.TrustFile(path, data)
+	o.Untrusted = !trusted
 	r = parse(data, o)
-	for name, bad := range r.refused {
-		if _, off := l.switches[name]; off {
-			bad.Entry.Disabled = true
-			r.refused[name] = bad
+	for name, refusal := range r.refused {
+		if _, off := l.disabled[name]; off {
+			refusal.Entry.Disabled = true
+			r.refused[name] = refusal
 		}
 	}
 	for name, e := range r.entries {
-		if by, off := l.switches[name]; off && !e.Disabled {
+		if by, off := l.disabled[name]; off && !e.Disabled {
 			e.Disabled = true
 			r.entries[name] = e
-			if by.untrusted && !e.Untrusted {
+			if trusted && !by.trusted {
 				l.cfg.offWithoutTrust[name] = by.file
 			}
-			r.problems = append(r.problems, Problem{
-				Level: LevelNote, File: path, Line: e.Line, Column: 1, Server: name, Path: joinPath(serversKey, name),
-				Message: "is disabled by disabledMcpjsonServers in " + by.file,
-			})
+			r.problems = append(r.problems, e.problem(LevelNote, "is disabled by disabledMcpjsonServers in %s", by.file))
 		}
 	}
-	return r, !o.Untrusted, true
+	return r, trusted, true
 }
 
-// openUserFile reads the user's configuration once, for both its scopes.
-func (l *loader) openUserFile() (*document, bool) {
-	if !l.on(ScopeUser) && !l.on(ScopeLocal) {
-		return nil, false
+// openUserFile reads the user's configuration. It returns nil if there is none.
+func (l *loader) openUserFile() *document {
+	if !l.reads(ScopeUser) && !l.reads(ScopeLocal) {
+		return nil
 	}
-	path := l.userFile()
+	path := UserFile(l.lookupEnv)
+	if l.opts.UserFile != "" {
+		path = l.path(l.opts.UserFile)
+	}
 	if path == "" {
-		l.problems = append(l.problems, ownFilesLost(l.opts.LookupEnv)...)
-		return nil, false
+		l.reportLostHome()
+		return nil
 	}
-	data, err := readFile(path, maxBytes, false)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, false
-	case err != nil:
-		l.problems = append(l.problems, unreadable(path, err))
-		return nil, false
+	data, _, ok := l.read(ScopeUser, path)
+	if !ok {
+		return nil
 	}
 	doc, problem := open(data, path)
 	if problem != nil {
-		l.problems = append(l.problems, *problem)
-		return nil, false
+		l.report(*problem)
+		return nil
 	}
-	return doc, true
+	return doc
 }
 
-// take adds what a source gives below what is there already.
-func (l *loader) take(r parsed) {
-	l.problems = append(l.problems, r.problems...)
+// add adds the entries of a file below those of the files before.
+func (l *loader) add(r parsed) {
+	l.report(r.problems...)
 	taken := map[string]holder{}
 	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
-		if e := r.entries[name]; l.free(e) {
+		if e := r.entries[name]; l.nameFree(e) {
 			l.cfg.Servers[name] = e
 			taken[toolname.Normalize(name)] = holder{Entry: e}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.refused)) {
 		key := toolname.Normalize(name)
-		if _, before := l.names[key]; !before { // what is wrong with it is reported already
+		if _, before := l.names[key]; !before {
 			l.cfg.Refused[name] = r.refused[name]
 			taken[key] = holder{Entry: r.refused[name].Entry, refused: true}
 		}
 	}
-	maps.Copy(l.names, taken) // not before: two entries of one file both stay
+	maps.Copy(l.names, taken) // after the loops: entries of the same file do not replace each other
 	for _, key := range slices.Sorted(maps.Keys(taken)) {
 		if h := taken[key]; !h.Untrusted {
-			l.own = append(l.own, h)
+			l.trusted = append(l.trusted, h)
 		}
 	}
 }
 
-// free reports whether no source above has an entry's name. If one has, it says so.
-func (l *loader) free(e Entry) bool {
+// nameFree reports whether no entry before has the name of e. Otherwise it reports the conflict.
+func (l *loader) nameFree(e Entry) bool {
 	by, taken := l.names[toolname.Normalize(e.Name)]
 	if !taken && e.Untrusted {
-		by, taken = l.alike(e.Name)
+		i := slices.IndexFunc(l.trusted, func(h holder) bool { return toolname.Overlap(h.Name, e.Name) })
+		if taken = i >= 0; taken {
+			by = l.trusted[i]
+		}
 	}
 	if !taken {
 		return true
 	}
-	p := Problem{Level: LevelNote, File: e.Source, Line: e.Line, Column: 1, Server: e.Name, Path: joinPath(serversKey, e.Name)}
 	switch {
 	case toolname.Server(by.Name) != toolname.Server(e.Name):
-		p.Level = LevelUntrusted
-		p.Message = fmt.Sprintf("is not used without trust: its tools could be taken for those of server %q in %s", by.Name, by.Source)
+		l.report(e.problem(LevelUntrusted, "is not used without trust: its tools could be taken for those of server %q in %s", by.Name, by.Source))
 	case by.Name != e.Name:
-		p.Level, p.Instead = LevelEntry, "another name"
-		p.Message = fmt.Sprintf("its tools would be called %s__… like those of server %q in %s, which comes before it", toolname.Server(e.Name), by.Name, by.Source)
+		p := e.problem(LevelEntry, "its tools would be called %s__… like those of server %q in %s, which comes before it", toolname.Server(e.Name), by.Name, by.Source)
+		p.Instead = "another name"
+		l.report(p)
 	case by.refused:
-		p.Message = fmt.Sprintf("is not used: the faulty entry in %s comes before it", by.Source)
-	case e.Untrusted && by.Scope == ScopeUser:
-		p.Level = LevelUntrusted
-		p.Message = fmt.Sprintf("is not used: without trust the server of that name in %s comes before it", by.Source)
-		l.cfg.Overridden = append(l.cfg.Overridden, e)
+		l.report(e.problem(LevelNote, "is not used: the faulty entry in %s comes before it", by.Source))
 	default:
 		l.cfg.Overridden = append(l.cfg.Overridden, e)
-		return false
+		if e.Untrusted && by.Scope == ScopeUser {
+			l.report(e.problem(LevelUntrusted, "is not used: without trust the server of that name in %s comes before it", by.Source))
+		}
 	}
-	l.problems = append(l.problems, p)
 	return false
 }
 
-// alike returns the server of the program's or the user's whose name begins like that of one that is not trusted.
-func (l *loader) alike(name string) (by holder, taken bool) {
-	i := slices.IndexFunc(l.own, func(by holder) bool { return toolname.Overlap(by.Name, name) })
-	if i < 0 {
-		return holder{}, false
-	}
-	return l.own[i], true
-}
-
 func (l *loader) parseOptions(file string, s Scope) ParseOptions {
-	return ParseOptions{File: file, Scope: s, Dir: l.opts.Dir, LookupEnv: l.opts.LookupEnv}
+	return ParseOptions{File: file, Scope: s, Dir: l.dir, LookupEnv: l.lookupEnv}
 }
 
-// path resolves a path that was given: against the session's directory, "~/" against the home directory.
-func (l *loader) path(p string) string {
-	if rest, ok := cutHome(p); ok {
-		if home := homeDir(l.opts.LookupEnv); home != "" {
-			return filepath.Join(home, rest)
+// projectNode returns the part of ~/.claude.json for a directory.
+func projectNode(doc *document, dir string) node {
+	projects := doc.top().get("projects")
+	for _, name := range []string{filepath.ToSlash(dir), dir, filepath.ToSlash(withoutLinks(dir))} {
+		if n := projects.get(name); n.exists() {
+			return n
 		}
 	}
-	if filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(l.opts.Dir, p)
-}
-
-// userFile is the path of the user's configuration, or empty.
-func (l *loader) userFile() string {
-	if l.opts.UserFile != "" {
-		return l.path(l.opts.UserFile)
-	}
-	return UserFile(l.opts.LookupEnv)
-}
-
-// UserFile is the path of the user's configuration: .claude.json in $CLAUDE_CONFIG_DIR, or else in the home directory.
-// It is empty when neither is known by an absolute path. A nil lookup means os.LookupEnv.
-func UserFile(lookup func(string) (string, bool)) string {
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	dir := homeDir(lookup)
-	if v, _ := lookup(configVariable); v != "" {
-		dir = absolute(v)
-	}
-	if dir == "" {
-		return ""
-	}
-	return filepath.Join(dir, ".claude.json")
-}
-
-// projectNode is what ~/.claude.json says of a directory.
-func projectNode(doc *document, dir string) (node, bool) {
-	projects, ok := doc.top().get("projects")
-	if !ok {
-		return node{}, false
-	}
-	if n, ok := projects.get(filepath.ToSlash(dir)); ok {
-		return n, true
-	}
-	if n, ok := projects.get(dir); ok {
-		return n, true
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return node{}, false
-	}
-	return projects.get(filepath.ToSlash(real))
-}
-
-// readFile reads a file, and one byte more than limit at most. Only what was named explicitly may be something else than a regular file: a
-// pipe that nobody writes to would be waited for without end.
-func readFile(path string, limit int64, named bool) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, errors.New("it is a directory")
-	case !named && !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit+1))
-}
-
-// unreadable is the problem of a file that cannot be read.
-func unreadable(path string, err error) Problem {
-	p := Problem{Level: LevelFile, File: path, Message: "cannot be read: " + err.Error()}
-	var pe *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		p.Message, p.Want = "there is no such file", "the path of a file, or JSON"
-	case errors.As(err, &pe):
-		p.Message = "cannot be read: " + pe.Err.Error() // the path stands before it
-	}
-	return p
+	return node{}
 }

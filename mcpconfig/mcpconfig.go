@@ -2,8 +2,8 @@
 // the file or JSON of --mcp-config, the user's and the local scope of ~/.claude.json, and the
 // formats of Claude Desktop and VS Code.
 //
-// A faulty entry never takes down its file, nor a faulty file the others: each fault is a
-// [Problem] with file, JSON path, what was expected and what to write instead, and the rest loads.
+// A faulty entry does not affect the rest of its file, and a faulty file does not affect the others. Each
+// fault is a [Problem] with the file, the JSON path, what was expected and what to write instead.
 //
 //	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: "."})
 //	for _, p := range problems {
@@ -12,7 +12,7 @@
 //	servers, more := cfg.ServerConfigs()
 //	host, err := mcphost.New(&mcphost.Options{Servers: servers})
 //
-// What a person logged in to with "tenon mcp login" is used by these configurations, and renewed; see [Config.Tokens].
+// The servers use the logins that the user made with "tenon mcp login"; see [Config.Tokens].
 //
 // # An entry
 //
@@ -21,32 +21,34 @@
 //	  "search": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${KEY:-none}"}}
 //	}}
 //
-// type is stdio, http (or streamable-http) or sse. Without it an entry with a command is stdio,
-// and one with a url alone is http, with a note. The other keys: headersHelper and oauth for http
-// and sse; timeout and connectTimeout in milliseconds, maxMessageBytes, alwaysLoad, required, disabled, and
-// tools, a list of {"name": …, "permission_policy": "always_allow", "always_ask" or "always_deny"}, for all. connectTimeout,
-// maxMessageBytes and required are Tenon's own. A key that is not known is told of in a note and does nothing else.
+// type is stdio, http (or streamable-http) or sse. Without it, an entry with a command is stdio, and one
+// with a url alone is http, with a note. headersHelper and oauth are for http and sse. timeout and
+// connectTimeout (in milliseconds), maxMessageBytes, alwaysLoad, required, disabled and tools are for all
+// types. tools is a list of {"name": …, "permission_policy": "always_allow", "always_ask" or
+// "always_deny"}. connectTimeout, maxMessageBytes and required are extensions of Tenon. An unknown key has no
+// effect and is reported in a note.
 //
 // # References
 //
 // ${NAME} and ${NAME:-default} are expanded in command, args, cwd, url, headersHelper and in the values of
-// env, headers and oauth. A variable that is not set and has no default refuses the entry: a server never receives
-// the reference itself. $NAME, $5, $$ and ${} are ordinary text, and what stands before a
-// reference stays: \${NAME} is a backslash and the value. The default ends at the matching brace and may hold references. For the
-// text ${NAME} as such, write ${_:-$}{NAME}, with a variable that is not set.
+// env, headers and oauth. A variable that is not set and has no default refuses the entry. $NAME, $5, $$ and
+// ${} are ordinary text, and so is the character before a reference: \${NAME} is a backslash and the value.
+// The default ends at the matching brace and may contain references. The text ${NAME} is written
+// ${_:-$}{NAME}, with a variable that is not set.
 //
 // # Trust
 //
-// A project's files come with a checkout, from whoever wrote it. Without trust ([LoadOptions.TrustFile]) a .mcp.json gives
-// servers and the policies always_ask and always_deny. Its headersHelper, oauth, maxMessageBytes and always_allow have no
-// effect, an entry that refers to a credential of the model ([mcphost.IsModelCredential]) is refused, and one does not
-// replace the user's of its name. What settings files say without trust is at [LoadSettings]. All that is withheld is a
-// [Problem] of [LevelUntrusted].
+// A project's files come with a checkout from its author. Without trust ([LoadOptions.TrustFile]), a
+// .mcp.json gives servers and the policies always_ask and always_deny. Its headersHelper, oauth,
+// maxMessageBytes and always_allow have no effect. An entry that refers to a credential of the model
+// ([mcphost.IsModelCredential]) is refused, and an entry does not replace the user's of the same name.
+// [LoadSettings] describes settings files without trust. Everything without effect is a [Problem] of
+// [LevelUntrusted].
 //
 // # Text
 //
-// A byte order mark is skipped. Comments and trailing commas are accepted, with a note since other hosts refuse them. Of a key that stands twice in
-// an object the last counts, with a note.
+// A byte order mark is skipped. Comments and trailing commas are accepted with a note, because other hosts
+// refuse them. If a key is in an object more than once, the last one is used, with a note.
 package mcpconfig
 
 import (
@@ -58,18 +60,18 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// A Scope says where an entry comes from. Of two entries with one name that of the higher
-// scope wins whole; nothing is merged.
+// A Scope is the origin of an entry. Of two entries with the same name, the one of the higher scope is used;
+// they are not merged.
 type Scope string
 
-// The scopes, the highest first.
+// The scopes, from the highest to the lowest.
 const (
-	// ScopeDynamic is what the program or its command line gives: [LoadOptions.MCPConfigs].
+	// ScopeDynamic is given by the program or its command line: [LoadOptions.MCPConfigs].
 	ScopeDynamic Scope = "dynamic"
-	// ScopeLocal is the user's own configuration for one project: projects[DIR].mcpServers of ~/.claude.json.
+	// ScopeLocal is the user's configuration for a project: projects[DIR].mcpServers of ~/.claude.json.
 	ScopeLocal Scope = "local"
-	// ScopeProject is .mcp.json in the directory or a folder above it up to the root of the repository; the nearest wins.
-	// One that is not trusted comes behind the user's.
+	// ScopeProject is .mcp.json in the directory or its parents up to the root of the repository; the nearest
+	// is the highest. Without trust, it is below ScopeUser.
 	ScopeProject Scope = "project"
 	// ScopeUser is mcpServers of ~/.claude.json.
 	ScopeUser Scope = "user"
@@ -78,26 +80,27 @@ const (
 // A Kind is a transport.
 type Kind string
 
-// The transports of external servers.
+// The transports.
 const (
 	Stdio Kind = "stdio"
 	HTTP  Kind = "http"
 	SSE   Kind = "sse"
 )
 
-// An Entry is one server's configuration, checked and expanded. It holds secrets: its parts are not for logs.
+// An Entry is the valid and expanded configuration of a server. It may contain secrets and must not be
+// logged.
 type Entry struct {
-	// Name is the registration key.
+	// Name is the server's key.
 	Name string
-	// Scope and Source say where the entry stands: Source is the file, or "--mcp-config" for JSON given in place.
+	// Scope is the origin of the entry. Source is its file, or "--mcp-config" for JSON on the command line.
 	Scope  Scope
 	Source string
-	// Line is where the entry begins in its document, counted from 1.
+	// Line is the first line of the entry in its document, counted from 1.
 	Line int
-	// Untrusted reports that the entry is of a file of a checkout that [LoadOptions.TrustFile] does not trust.
+	// Untrusted reports whether the entry is from a file without trust; see [LoadOptions.TrustFile].
 	Untrusted bool
 
-	// Kind is the transport. Command, Args, Env and Dir belong to stdio, the next four to http and sse.
+	// Kind is the transport. Command, Args, Env and Dir are for stdio, URL to OAuth for http and sse.
 	Kind          Kind
 	Command       string
 	Args          []string
@@ -108,60 +111,58 @@ type Entry struct {
 	HeadersHelper string
 	OAuth         *OAuth
 
-	// CallTimeout and ConnectTimeout are zero when the entry gives none.
+	// CallTimeout and ConnectTimeout are zero if the entry has none.
 	CallTimeout, ConnectTimeout time.Duration
-	// MaxMessageBytes is the longest message that the server may send; zero when the entry gives none.
+	// MaxMessageBytes bounds a message of the server. It is zero if the entry has no bound.
 	MaxMessageBytes                int
 	AlwaysLoad, Required, Disabled bool
-	// DisabledReason says why a program has set Disabled, for the server's status. No file sets it.
+	// DisabledReason is a program's reason for setting Disabled, for the server's status.
 	DisabledReason string
-	// Policies are the permission policies of single tools, by the tool's own name.
+	// Policies are the permission policies of tools, by the tool's name.
 	Policies map[string]permission.ToolPolicy
 }
 
-// OAuth is what an entry says of its authorization server.
+// OAuth configures the login to a server.
 type OAuth struct {
-	// ClientID and ClientSecret are of a client registered beforehand.
+	// ClientID and ClientSecret are of a client that is already registered.
 	ClientID, ClientSecret string
-	// CallbackPort is the port of the redirect; zero means any.
+	// CallbackPort is the port of the redirect URL. Zero means any.
 	CallbackPort int
-	// MetadataURL is where the authorization server's metadata stands, instead of discovery.
+	// MetadataURL is the URL of the authorization server's metadata. Empty means discovery.
 	MetadataURL string
-	// Scopes are asked for instead of those that the server advertises.
+	// Scopes replace the scopes that the server asks for.
 	Scopes []string
 }
 
 // A Config is a set of servers.
 type Config struct {
-	// Servers are the entries in force, by name; those that are disabled too.
+	// Servers are the entries in use by name, including disabled ones.
 	Servers map[string]Entry
-	// Refused are the entries that would be in force and cannot be used, by name. They keep their names: what a lower
-	// scope has under one is not used.
+	// Refused are the faulty entries by name. An entry of a lower scope does not replace them.
 	Refused map[string]Refusal
-	// Overridden are the good entries that one of a higher scope, or a nearer file, replaces.
+	// Overridden are the valid entries that entries of a higher scope or a nearer file replace.
 	Overridden []Entry
-	// Tokens keeps the logins to servers over HTTP and SSE, for [Config.ServerConfigs]. Nil means those of the user,
-	// which "tenon mcp login" makes ([mcpauth.UserStore]); for a run that is to use nobody's, give it [mcpauth.NewMemoryStore].
+	// Tokens stores the logins for [Config.ServerConfigs]. Nil means the user's store, which "tenon mcp login"
+	// uses ([mcpauth.UserStore]). [mcpauth.NewMemoryStore] keeps a program from using the user's logins.
 	Tokens mcpauth.TokenStore
 
 	lookupEnv func(name string) (string, bool)
-	// offWithoutTrust are the servers of trusted files that a file which is not trusted has switched off, with that file.
+	// offWithoutTrust has the servers of trusted files that an untrusted file disables, with that file.
 	offWithoutTrust map[string]string
 }
 
 // A Refusal is an entry that cannot be used.
 type Refusal struct {
-	// Entry has the name, the scope, the source, the line and whether it is untrusted, and of the rest what could
-	// be read: Kind, Required and Disabled.
+	// Entry has Name, Scope, Source, Line and Untrusted, and Kind, Required and Disabled if they are valid.
 	Entry Entry
-	// Problem says why.
+	// Problem is the reason.
 	Problem Problem
 }
 
-// Names are the names of the usable servers, sorted.
+// Names returns the names of c.Servers, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Servers)) }
 
-// Policies are the per-tool permission policies of all servers, as [permission.Options.Tools] takes them.
+// Policies returns the permission policies of the tools of all servers, for [permission.Options.Tools].
 func (c *Config) Policies() map[string]map[string]permission.ToolPolicy {
 	out := map[string]map[string]permission.ToolPolicy{}
 	for name, e := range c.Servers {

@@ -9,24 +9,24 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file that it replaces, where the system lets us: it matters when root edits a
-// user's file.
+// keepOwner gives f the owner of the file that it replaces, if possible. It matters if root edits a user's
+// file.
 func keepOwner(f *os.File, info fs.FileInfo) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid))
 	}
 }
 
-// ownedByUs reports whether something belongs to the user or to root.
+// ownedByUs reports whether a file belongs to the user or to root.
 func ownedByUs(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid()
 }
 
-// safe checks that nobody but the user and root can have written a file, or can put something else in its place: it
-// belongs to one of them, and is not writable by others. The user's own primary group does not count as others, nor
-// does root's: where each user has a group, files are often writable by it. In a folder with the sticky bit, such as
-// /tmp, others cannot replace what is the user's.
+// safe returns an error unless a file or folder belongs to the user or root and is not writable by others.
+// Members of the user's primary group and of root's are not others, because files are often writable by the
+// group if each user has one. A folder with the sticky bit, such as /tmp, may be writable: others cannot
+// replace the user's files in it.
 func safe(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

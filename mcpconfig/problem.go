@@ -7,46 +7,46 @@ import (
 	"strings"
 )
 
-// A Level says what a problem costs.
+// A Level is the severity of a problem.
 type Level string
 
 // The levels.
 const (
-	// LevelNote costs nothing: what it is about loads, but something in it does nothing or is not what it seems.
+	// LevelNote is a part that loads but has no effect or an unexpected one.
 	LevelNote Level = "note"
-	// LevelEntry costs the entry.
+	// LevelEntry is a fault that refuses the entry.
 	LevelEntry Level = "entry"
-	// LevelFile costs the whole file.
+	// LevelFile is a fault that refuses the whole file.
 	LevelFile Level = "file"
-	// LevelUntrusted is what a file of a checkout says and may not say without trust: it has no effect, and the rest
-	// of the file loads. See [LoadOptions.TrustFile].
+	// LevelUntrusted is a part of a checkout's file that has no effect without trust. The rest of the file
+	// loads. See [LoadOptions.TrustFile].
 	LevelUntrusted Level = "untrusted"
 )
 
-// trustRemedy says how a file is trusted.
 const trustRemedy = `to trust the file run "tenon trust", give --trust-project, or name its source in agent.Options.SettingSources`
 
-// A Problem is something wrong in a configuration. No problem holds the value of an environment
-// variable, a header, an argument or a URL, so it may be shown and logged.
+// A Problem is a fault in a configuration. It may be shown and logged: it has no value of an environment
+// variable, a header, an argument or a URL.
 type Problem struct {
 	Level Level
-	// File is the path, or "--mcp-config" for JSON that was given in place.
+	// File is the path of the file, or "--mcp-config" for JSON on the command line.
 	File string
-	// Line and Column are counted from 1, columns in bytes; zero if unknown.
+	// Line and Column count from 1, columns in bytes. They are zero if unknown.
 	Line, Column int
-	// Server is the entry's name; empty for a problem of the file.
+	// Server is the name of the entry. It is empty for a problem of the file.
 	Server string
-	// Path is the JSON path of the place: mcpServers.stock.env.PORT.
+	// Path is a JSON path, such as mcpServers.stock.env.PORT.
 	Path string
-	// Message says what is wrong, Want what was expected, Instead what to write. The last two may be empty.
+	// Message says what is wrong, Want what was expected, and Instead what to write. Want and Instead may be
+	// empty.
 	Message, Want, Instead string
-	// Named says that the caller named the file, by --settings say, and did not leave it to the sources.
+	// Named reports whether the caller named the file, such as with --settings.
 	Named bool
-	// Also are further faults of the same entry, each with its path.
+	// Also lists further faults of the entry with their paths.
 	Also []string
 }
 
-// String is the problem in one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -74,7 +74,6 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// text is what is wrong, expected and to be written.
 func (p Problem) text() string {
 	s := p.Message
 	if p.Want != "" {
@@ -87,75 +86,85 @@ func (p Problem) text() string {
 }
 
 const (
-	// maxProblems is how many problems of one file are reported, maxFaults how many faults of one entry. The rest is counted.
+	// maxProblems bounds the reported problems of a file, and maxFaults the reported faults of an entry.
 	maxProblems = 100
 	maxFaults   = 10
 )
 
-// fewest bounds the problems of a file. What costs something goes first.
-func fewest(all []Problem, file string) []Problem {
+// mostSevere bounds the problems of a file, the most severe first.
+func mostSevere(all []Problem, file string) []Problem {
 	if len(all) <= maxProblems {
 		return all
 	}
 	rest := len(all) - maxProblems
-	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(a.Level.rank(), b.Level.rank()) })
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Compare(slices.Index(severity, a.Level), slices.Index(severity, b.Level))
+	})
 	return append(all[:maxProblems:maxProblems], Problem{Level: LevelNote, File: file, Message: fmt.Sprintf("has %d more problems, which are not listed", rest)})
 }
 
-// rank orders levels by what they cost.
-func (l Level) rank() int {
-	return slices.Index([]Level{LevelFile, LevelEntry, LevelUntrusted, LevelNote}, l)
-}
+var severity = []Level{LevelFile, LevelEntry, LevelUntrusted, LevelNote}
 
-// faults collects what is wrong with one entry.
+// faults collects the problems of an entry.
 type faults struct {
 	doc    *document
 	server string
 	bad    []Problem
 	notes  []Problem
-	// expanded counts the bytes that references of the document came to.
+	// expanded counts the bytes of the expanded references of the document.
 	expanded *int
 }
 
-// at makes a problem of a place in the document.
-func (d *document) at(n node, level Level) Problem {
-	line, column := d.position(n.offset())
-	return Problem{Level: level, File: d.file, Line: line, Column: column, Path: n.path}
+// problem returns a problem at a node.
+func (d *document) problem(n node, level Level, format string, args ...any) Problem {
+	line, column := d.position(n.v.StartOffset)
+	return Problem{Level: level, File: d.file, Line: line, Column: column, Path: n.path, Message: fmt.Sprintf(format, args...)}
 }
 
-// fault records what costs the entry.
+// problem returns a problem of the whole entry.
+func (e Entry) problem(level Level, format string, args ...any) Problem {
+	return Problem{
+		Level: level, File: e.Source, Line: e.Line, Column: 1, Server: e.Name, Path: joinPath(serversKey, e.Name),
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// repeated is the message about a key that is in an object more than once.
+const repeated = "stands twice; the last one counts and this one is ignored"
+
+// fault records a fault that refuses the entry.
 func (f *faults) fault(n node, want, instead, format string, args ...any) {
-	p := f.doc.at(n, LevelEntry)
-	p.Server, p.Message, p.Want, p.Instead = f.server, fmt.Sprintf(format, args...), want, instead
+	p := f.doc.problem(n, LevelEntry, format, args...)
+	p.Server, p.Want, p.Instead = f.server, want, instead
 	f.bad = append(f.bad, p)
 }
 
-// refuse records what costs the entry for lack of trust.
+// refuse records that the entry is refused without trust.
 func (f *faults) refuse(n node, format string, args ...any) {
 	f.fault(n, "", "", format, args...)
 	f.bad[len(f.bad)-1].Level = LevelUntrusted
 }
 
-// withhold records what the entry loads without for lack of trust.
+// withhold records a part of the entry that has no effect without trust.
 func (f *faults) withhold(n node, what string) {
 	f.note(n, "", "has no effect without trust: %s", what)
 	f.notes[len(f.notes)-1].Level = LevelUntrusted
 }
 
-// note records what the entry loads in spite of.
+// note records a problem that does not refuse the entry.
 func (f *faults) note(n node, instead, format string, args ...any) {
-	p := f.doc.at(n, LevelNote)
-	p.Server, p.Message, p.Instead = f.server, fmt.Sprintf(format, args...), instead
+	p := f.doc.problem(n, LevelNote, format, args...)
+	p.Server, p.Instead = f.server, instead
 	f.notes = append(f.notes, p)
 }
 
-// problems are, for an entry that is refused, all faults as one problem; for one that loads, its notes.
+// problems returns the notes of an entry that is used, or one problem with all faults of a refused entry.
 func (f *faults) problems() []Problem {
 	if len(f.bad) == 0 {
 		return f.notes
 	}
 	if i := slices.IndexFunc(f.bad, func(p Problem) bool { return p.Level == LevelEntry }); i > 0 {
-		f.bad[0], f.bad[i] = f.bad[i], f.bad[0] // what trust does not mend goes first
+		f.bad[0], f.bad[i] = f.bad[i], f.bad[0] // first a fault that trust does not correct
 	}
 	one := f.bad[0]
 	for _, p := range f.bad[1:min(len(f.bad), maxFaults)] {

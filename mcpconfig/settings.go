@@ -1,153 +1,418 @@
 package mcpconfig
 
 import (
-	"errors"
-	"io/fs"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
-	"runtime"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/permission"
 )
 
-// switches are the servers of .mcp.json that are turned off, each with the file that says so, a trusted one before others.
-type switches map[string]offSwitch
-
-type offSwitch struct {
-	file      string
-	untrusted bool
+// Settings are the parts of Claude Code's settings files that concern a session, except its servers.
+type Settings struct {
+	// Allow, Deny and Ask are permission rules.
+	Allow, Deny, Ask []string
+	// Mode is the permission mode, or "".
+	Mode permission.Mode
+	// Directories are additional directories for the roots of servers.
+	Directories []string
+	// Env are environment variables for the session.
+	Env map[string]string
+	// Model is the ID or alias of a model, or "".
+	Model string
+	// Hooks are the hooks of type mcp_tool, in the order of their files.
+	Hooks []ToolHook
+	// Trusted are the trusted files of the checkout as standard JSON objects, those of lower precedence
+	// first.
+	Trusted []json.RawMessage
 }
 
-// disabledKey lists servers of .mcp.json that are turned off, in settings files and in ~/.claude.json.
-const disabledKey = "disabledMcpjsonServers"
-
-// readSwitches reads disabledMcpjsonServers from everywhere it may stand.
-func (l *loader) readSwitches(user *document, hasUser bool) switches {
-	s := switches{}
-	if hasUser {
-		if n, ok := projectNode(user, l.opts.Dir); ok {
-			l.switchOff(s, user, n, false)
-		}
-	}
-	if l.on(ScopeLocal) {
-		for _, path := range l.checkout.files(".claude", "settings.local.json") {
-			l.switchFile(s, path, true)
-		}
-	}
-	if l.on(ScopeProject) {
-		for _, path := range l.checkout.files(".claude", "settings.json") {
-			l.switchFile(s, path, true)
-		}
-	}
-	if dir := settingsDir(l.opts.LookupEnv); l.on(ScopeUser) && dir != "" {
-		l.switchFile(s, filepath.Join(dir, "settings.json"), false)
-	}
-	return s
+// A ToolHook is a hook that calls a tool of a configured server.
+type ToolHook struct {
+	// Event is the name of the event, such as "PreToolUse". Matcher selects its subjects.
+	Event, Matcher string
+	// Server is the server's key, and Tool the tool's name on the server.
+	Server, Tool string
+	// Input are the arguments, a JSON object. Its strings have references such as ${tool_input.path} to the
+	// event's input. Nil means {}.
+	Input json.RawMessage
+	// If is a permission rule that the call must match. Empty matches all calls.
+	If string
+	// Timeout bounds the call. Zero leaves it to the engine.
+	Timeout time.Duration
+	// Block makes a failure of the hook block the event's action.
+	Block bool
+	// Once limits the hook to one run in a session.
+	Once bool
+	// File and Line are the place of the hook.
+	File string
+	Line int
 }
 
-// switchFile reads the list from a settings file. What else is wrong with that is for [LoadSettings] to report.
-func (l *loader) switchFile(s switches, path string, ofCheckout bool) {
-	data, err := l.readEither(path, ofCheckout)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+// SettingsOptions configures [LoadSettings]. The zero value, like a nil pointer, means the current
+// directory, all sources and the process environment.
+type SettingsOptions struct {
+	// Dir is the session's directory. Empty means the current one.
+	Dir string
+	// SettingSources are the same as in [LoadOptions].
+	SettingSources []Scope
+	// Settings is a further file with the highest precedence: a path, or its JSON. Empty means none.
+	Settings string
+	// LookupEnv finds the files. Nil means [os.LookupEnv].
+	LookupEnv func(name string) (string, bool)
+	// TrustFile is the same as in [LoadOptions].
+	TrustFile func(file string, contents []byte) bool
+}
+
+// settingsFlag is the file name in problems of JSON in [SettingsOptions.Settings].
+const settingsFlag = "--settings"
+
+// scopeSettings is the scope of [SettingsOptions.Settings].
+const scopeSettings Scope = "settings"
+
+// LoadSettings reads settings.json in ~/.claude (or $CLAUDE_CONFIG_DIR), .claude/settings.json and
+// .claude/settings.local.json in the folders of the repository, the root first, and o.Settings. Which files
+// are read and which are refused is the same as for [Load]. Lists are joined in this order, and later single
+// values replace earlier ones. Faulty parts, and parts that only Claude Code supports, are left out and
+// reported. The returned settings are never nil.
+//
+// Without trust, a file of a checkout gives rules that deny or ask, and the modes plan and dontAsk unless
+// one of the two is already set. Its other parts have no effect and are reported with [LevelUntrusted].
+func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
+	l := &settingsLoader{s: &Settings{Env: map[string]string{}}}
+	var opts SettingsOptions
+	if o != nil {
+		opts = *o
+	}
+	var ok bool
+	if l.sourceReader, ok = newSourceReader(opts.Dir, opts.SettingSources, opts.LookupEnv, opts.TrustFile); !ok {
+		return l.s, l.problems
+	}
+	if user := settingsDir(l.lookupEnv); user != "" {
+		l.load(ScopeUser, filepath.Join(user, "settings.json"))
+	} else if l.reads(ScopeUser) {
+		l.reportLostHome()
+	}
+	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.json")) {
+		l.load(ScopeProject, path)
+	}
+	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.local.json")) {
+		l.load(ScopeLocal, path)
+	}
+	l.loadNamed(opts.Settings)
+	if l.noHooks && len(l.s.Hooks) > 0 {
+		l.report(Problem{Level: LevelNote, Message: fmt.Sprintf("disableAllHooks is set: %d hooks are not run", len(l.s.Hooks))})
+		l.s.Hooks = nil
+	}
+	return l.s, l.problems
+}
+
+// A settingsLoader merges the settings files, those of lower precedence first.
+type settingsLoader struct {
+	*sourceReader
+	s       *Settings
+	noHooks bool
+
+	// The current file.
+	doc        *document
+	untrusted  bool
+	ofCheckout bool
+}
+
+func (l *settingsLoader) load(scope Scope, path string) {
+	if !l.reads(scope) {
 		return
-	case err != nil:
-		l.problems = append(l.problems, unreadable(path, err))
-		return
 	}
-	if doc, problem := open(data, path); problem == nil {
-		l.switchOff(s, doc, doc.top(), ofCheckout && (l.opts.TrustFile == nil || !l.opts.TrustFile(path, data)))
-	} else {
-		problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
-		problem.Level, problem.Want = LevelNote, ""
-		l.problems = append(l.problems, *problem)
+	if data, trusted, ok := l.read(scope, path); ok {
+		l.untrusted = !trusted
+		l.merge(scope, path, data)
 	}
 }
 
-// readEither reads a file of the checkout, or of the user's.
-func (l *loader) readEither(path string, ofCheckout bool) ([]byte, error) {
-	if ofCheckout {
-		return l.checkout.read(path)
-	}
-	return readFile(path, maxBytes, false)
-}
-
-// switchOff reads the list from an object.
-func (l *loader) switchOff(s switches, doc *document, n node, untrusted bool) {
-	at, ok := n.get(disabledKey)
-	if !ok || at.isNull() {
+// loadNamed reads the file that the caller names, or its JSON.
+func (l *settingsLoader) loadNamed(value string) {
+	l.untrusted = false
+	text := bytes.TrimSpace([]byte(value))
+	if len(text) == 0 {
 		return
 	}
-	list, ok := at.list()
+	path := l.path(value)
+	if isDocument(text, path) {
+		l.merge(scopeSettings, settingsFlag, text)
+		return
+	}
+	data, err := readFile(path, maxBytes, true)
+	if err != nil {
+		p := unreadable(path, err)
+		p.Named = true
+		l.report(p)
+		return
+	}
+	l.merge(scopeSettings, path, data)
+}
+
+// merge adds the settings of a file.
+func (l *settingsLoader) merge(scope Scope, name string, data []byte) {
+	doc, problem := open(data, name)
+	if problem != nil {
+		problem.Want, problem.Named = `JSON like {"permissions": {"allow": ["mcp__stock"]}}`, scope == scopeSettings
+		l.report(*problem)
+		return
+	}
+	members, doubled, ok := doc.top().object()
 	if !ok {
-		p := doc.at(at, LevelNote)
-		p.Message, p.Want = "is "+at.kind()+" and disables nothing", "a list of server names"
-		l.problems = append(l.problems, p)
+		p := doc.problem(doc.top(), LevelFile, "is %s", doc.top().kind())
+		p.Want, p.Named = "an object", scope == scopeSettings
+		l.report(p)
 		return
 	}
-	for _, e := range list {
-		name, ok := e.text()
-		if !ok {
-			p := doc.at(e, LevelNote)
-			p.Message, p.Want = "is "+e.kind()+" and disables nothing", "the name of a server"
-			l.problems = append(l.problems, p)
+	l.doc = doc
+	before := len(l.problems)
+	l.ofCheckout = scope == ScopeProject || scope == ScopeLocal
+	if l.ofCheckout && !l.untrusted {
+		l.s.Trusted = append(l.s.Trusted, doc.top().raw())
+	}
+	for _, m := range doubled {
+		l.note(m.key, repeated)
+	}
+	for _, m := range members {
+		l.member(m)
+	}
+	l.problems = append(l.problems[:before], mostSevere(l.problems[before:], name)...)
+}
+
+func (l *settingsLoader) note(n node, format string, args ...any) {
+	l.report(l.doc.problem(n, LevelNote, format, args...))
+}
+
+// notA notes a value of a wrong type.
+func (l *settingsLoader) notA(n node, want string) {
+	l.note(n, "is %s and is left out, want %s", n.kind(), want)
+}
+
+// withhold reports a part that has no effect without trust.
+func (l *settingsLoader) withhold(n node) {
+	l.report(l.doc.problem(n, LevelUntrusted, "has no effect without trust: %s", n.size()))
+}
+
+// member merges a key of a file. Other keys concern Claude Code itself, such as its terminal.
+func (l *settingsLoader) member(m member) {
+	if m.value.isNull() {
+		return
+	}
+	if l.untrusted && slices.Contains([]string{"env", "hooks", "model", "disableAllHooks"}, m.name) {
+		l.withhold(m.value)
+		return
+	}
+	switch m.name {
+	case "permissions":
+		l.permissions(m.value)
+	case "env":
+		l.env(m.value)
+	case "hooks":
+		l.hooks(m.value)
+	case "model":
+		if model, ok := m.value.text(); ok {
+			l.s.Model = model
+		} else {
+			l.notA(m.value, "a string")
+		}
+	case "disableAllHooks":
+		if off, ok := m.value.boolean(); ok {
+			l.noHooks = off
+		} else {
+			l.notA(m.value, "true or false")
+		}
+	case "apiKeyHelper", "sandbox", "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "deniedMcpServers":
+		l.note(m.key, "does nothing here: only Claude Code itself has it")
+	}
+}
+
+func (l *settingsLoader) permissions(n node) {
+	members, _, ok := n.object()
+	if !ok {
+		l.notA(n, "an object")
+		return
+	}
+	for _, m := range members {
+		if l.untrusted && (m.name == "allow" || m.name == "additionalDirectories") && !m.value.isNull() {
+			l.withhold(m.value)
 			continue
 		}
-		if by, off := s[name]; !off || by.untrusted {
-			s[name] = offSwitch{doc.file, untrusted}
+		switch m.name {
+		case "allow":
+			l.s.Allow = append(l.s.Allow, l.texts(m.value)...)
+		case "deny":
+			l.s.Deny = append(l.s.Deny, l.texts(m.value)...)
+		case "ask":
+			l.s.Ask = append(l.s.Ask, l.texts(m.value)...)
+		case "additionalDirectories":
+			l.s.Directories = append(l.s.Directories, l.texts(m.value)...)
+		case "defaultMode":
+			l.mode(m.value)
+		default:
+			l.note(m.key, "does nothing here: only Claude Code itself has it")
 		}
 	}
 }
 
-// settingsDir is where Claude Code keeps the user's settings, or empty.
-func settingsDir(lookup func(string) (string, bool)) string {
-	if dir, _ := lookup(configVariable); dir != "" {
-		return absolute(dir)
+func (l *settingsLoader) mode(n node) {
+	text, _ := n.text()
+	mode, err := permission.ParseMode(text)
+	switch {
+	case err != nil || text == "":
+		l.note(n, "is not a permission mode and is left out")
+	case l.untrusted && (!narrow(mode) || narrow(l.s.Mode) && mode != l.s.Mode):
+		l.withhold(n)
+	default:
+		l.s.Mode = mode
 	}
-	if home := homeDir(lookup); home != "" {
-		return filepath.Join(home, ".claude")
-	}
-	return ""
 }
 
-// configVariable names the folder of the user's configuration in place of the home directory.
-const configVariable = "CLAUDE_CONFIG_DIR"
-
-func homeVariable() string {
-	if runtime.GOOS == "windows" {
-		return "USERPROFILE"
-	}
-	return "HOME"
+// narrow reports whether a file may choose the mode without trust.
+func narrow(mode permission.Mode) bool {
+	return mode == permission.ModePlan || mode == permission.ModeDontAsk
 }
 
-// homeDir is the home directory, or empty.
-func homeDir(lookup func(string) (string, bool)) string {
-	dir, _ := lookup(homeVariable())
-	return absolute(dir)
+// texts returns the strings of a list, without its other elements.
+func (l *settingsLoader) texts(n node) []string {
+	if n.isNull() {
+		return nil
+	}
+	list, ok := n.list()
+	if !ok {
+		l.notA(n, "a list of strings")
+		return nil
+	}
+	var out []string
+	for _, e := range list {
+		text, ok := e.text()
+		if !ok {
+			l.notA(e, "a string")
+			continue
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
-// absolute is a path if it is absolute, else empty: a relative one would make files of a checkout the user's own.
-func absolute(path string) string {
-	if filepath.IsAbs(path) {
-		return path
+// homeVariables locate the user's own files, which are trusted.
+var homeVariables = []string{"HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "APPDATA"}
+
+func (l *settingsLoader) env(n node) {
+	members, _, ok := n.object()
+	if !ok {
+		l.notA(n, "an object of strings")
+		return
 	}
-	return ""
+	for _, m := range members {
+		if l.ofCheckout && slices.Contains(homeVariables, strings.ToUpper(m.name)) {
+			l.note(m.value, "is left out: a project's file cannot change where the user's own files are, even with trust")
+			continue
+		}
+		value, ok := m.value.text()
+		switch kind := m.value.v.Value.Kind(); {
+		case !ok && (kind == '0' || kind == 't' || kind == 'f'):
+			value = string(m.value.raw())
+		case !ok:
+			l.notA(m.value, "a string")
+			continue
+		}
+		l.s.Env[m.name] = value
+	}
 }
 
-// ownFilesLost reports why the user's own files cannot be found, if a variable is at fault.
-func ownFilesLost(lookup func(string) (string, bool)) (problems []Problem) {
-	name := configVariable
-	if dir, _ := lookup(name); dir == "" {
-		name = homeVariable()
+// hooks merges {"EVENT": [{"matcher": "…", "hooks": [{"type": "mcp_tool", …}]}]}.
+func (l *settingsLoader) hooks(n node) {
+	events, _, ok := n.object()
+	if !ok {
+		l.notA(n, "an object of events")
+		return
 	}
-	if dir, _ := lookup(name); dir != "" && absolute(dir) == "" {
-		problems = []Problem{{Level: LevelNote, Message: name + " is no absolute path: the user's configuration is not read"}}
+	for _, event := range events {
+		groups, ok := event.value.list()
+		if !ok {
+			l.notA(event.value, `a list of {"matcher": …, "hooks": […]}`)
+			continue
+		}
+		for _, group := range groups {
+			l.hookGroup(event.name, group)
+		}
 	}
-	return problems
 }
 
-// cutHome cuts "~/" off a path.
-func cutHome(path string) (rest string, ok bool) {
-	if path == "~" {
-		return "", true
+func (l *settingsLoader) hookGroup(event string, group node) {
+	hooks, ok := group.get("hooks").list()
+	if !ok {
+		l.note(group, "has no list \"hooks\" and is left out")
+		return
 	}
-	return strings.CutPrefix(path, "~/")
+	matcher := group.get("matcher")
+	text, isText := matcher.text()
+	if !isText && !matcher.isNull() {
+		l.note(matcher, "is %s, want a string: these hooks are left out", matcher.kind())
+		return
+	}
+	if _, err := regexp.Compile(text); err != nil && text != "*" {
+		l.note(matcher, "is not a regular expression: these hooks are left out")
+		return
+	}
+	for _, n := range hooks {
+		if h, ok := l.hook(n); ok {
+			h.Event, h.Matcher = event, text
+			l.s.Hooks = append(l.s.Hooks, h)
+		}
+	}
+}
+
+// hook decodes a hook.
+func (l *settingsLoader) hook(n node) (ToolHook, bool) {
+	if kind, _ := n.get("type").text(); kind != "mcp_tool" {
+		l.note(n, "is left out: hooks of type %q are run by Claude Code itself only; mcp_tool is run here", kind)
+		return ToolHook{}, false
+	}
+	line, _ := l.doc.position(n.v.StartOffset)
+	h := ToolHook{File: l.doc.file, Line: line}
+	h.Server, _ = n.get("server").text()
+	h.Tool, _ = n.get("tool").text()
+	if h.Server == "" || h.Tool == "" {
+		l.note(n, "is left out: a hook of type mcp_tool needs \"server\" and \"tool\"")
+		return ToolHook{}, false
+	}
+	h.If, _ = n.get("if").text()
+	h.Once, _ = n.get("once").boolean()
+	if failure := n.get("onFailure"); failure.exists() {
+		text, _ := failure.text()
+		h.Block = text != "continue" // an unknown value blocks, to be safe
+	}
+	if input := n.get("input"); !input.isNull() {
+		if _, _, isObject := input.object(); !isObject {
+			l.note(input, "is %s, want an object: this hook is left out", input.kind())
+			return ToolHook{}, false
+		}
+		h.Input = input.raw()
+	}
+	if timeout := n.get("timeout"); timeout.exists() {
+		seconds, ok := timeout.number()
+		if !ok || seconds <= 0 || seconds > 1e6 {
+			l.note(timeout, "is not a number of seconds above 0: the default holds")
+		} else {
+			h.Timeout = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return h, true
+}
+
+// String returns the hook and its place.
+func (h ToolHook) String() string {
+	s := fmt.Sprintf("%s hook that calls %q of MCP server %q", h.Event, h.Tool, h.Server)
+	if h.File != "" {
+		s += fmt.Sprintf(" (%s:%d)", h.File, h.Line)
+	}
+	return s
 }

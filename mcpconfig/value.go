@@ -1,7 +1,6 @@
 package mcpconfig
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,28 +12,39 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// text decodes and expands a string.
-func (d *entryDecoder) text(n node, want string) string {
-	s, ok := n.text()
-	if !ok {
-		d.fault(n, want, quoteHint(n), "is %s", n.kind())
-		return ""
-	}
-	return d.expand(n, s)
+// field returns the value of a key. ok is false if it is absent or null.
+func (d *entryDecoder) field(key string) (n node, ok bool) {
+	n = d.fields[key].value
+	return n, !n.isNull()
 }
 
-// quoteHint says how to write a value that should be a string; it never repeats the value.
-func quoteHint(n node) string {
+// trustedField is field for a key that has no effect without trust.
+func (d *entryDecoder) trustedField(key string) (n node, ok bool) {
+	n, ok = d.field(key)
+	if ok && d.opts.Untrusted {
+		d.withhold(n, n.size())
+		return node{}, false
+	}
+	return n, ok
+}
+
+// text decodes and expands a string.
+func (d *entryDecoder) text(n node, want string) string {
+	if s, ok := n.text(); ok {
+		return d.expand(n, s)
+	}
+	instead := ""
 	switch n.v.Value.Kind() {
 	case '0', 't', 'f':
-		return "it in quotation marks"
+		instead = "it in quotation marks"
 	case 'n':
-		return `"" for an empty string, or leave it out`
+		instead = `"" for an empty string, or leave it out`
 	}
+	d.fault(n, want, instead, "is %s", n.kind())
 	return ""
 }
 
-// expand resolves the references in a string of the entry.
+// expand expands the references in a string of the entry.
 func (d *entryDecoder) expand(n node, s string) string {
 	refers := strings.Contains(s, "${")
 	if refers && *d.expanded > maxExpandedAll {
@@ -56,12 +66,7 @@ func (d *entryDecoder) expand(n node, s string) string {
 		return ""
 	}
 	if err != nil {
-		out = ""
-		instead := ""
-		if ee := (*expandError)(nil); errors.As(err, &ee) {
-			instead = ee.instead
-		}
-		d.fault(n, "", instead, "%v", err)
+		d.fault(n, "", err.instead, "%s", err.message)
 		return ""
 	}
 	if strings.ContainsRune(out, 0) {
@@ -70,130 +75,132 @@ func (d *entryDecoder) expand(n node, s string) string {
 	return out
 }
 
-// texts decodes a list of strings. Null counts as absent.
+// texts decodes a list of strings.
 func (d *entryDecoder) texts(key string) []string {
-	m, ok := d.fields[key]
-	if !ok || m.value.isNull() {
+	n, ok := d.field(key)
+	if !ok {
 		return nil
 	}
-	list, ok := m.value.list()
+	if _, isText := n.text(); isText {
+		d.fault(n, "a list of strings", fmt.Sprintf(`%q: ["…", "…"], one string for each argument`, key), "is a string")
+		return nil
+	}
+	return d.textList(n)
+}
+
+func (d *entryDecoder) textList(n node) []string {
+	list, ok := n.list()
 	if !ok {
-		instead := ""
-		if _, isText := m.value.text(); isText {
-			instead = fmt.Sprintf(`%q: ["…", "…"], one string for each argument`, key)
-		}
-		d.fault(m.value, "a list of strings", instead, "is %s", m.value.kind())
+		d.fault(n, "a list of strings", "", "is %s", n.kind())
 		return nil
 	}
 	out := make([]string, 0, len(list))
-	for _, n := range list {
-		out = append(out, d.text(n, "a string"))
+	for _, e := range list {
+		out = append(out, d.text(e, "a string"))
 	}
 	return out
 }
 
-// textMap decodes an object of strings, whose names check looks at. Null counts as absent.
+// textMap decodes an object of strings. check checks the names.
 func (d *entryDecoder) textMap(key, what string, check func(n node, name string)) map[string]string {
-	m, ok := d.fields[key]
-	if !ok || m.value.isNull() {
-		return nil
-	}
-	members, doubled, ok := m.value.object()
+	n, ok := d.field(key)
 	if !ok {
-		d.fault(m.value, fmt.Sprintf("an object of %s: {\"NAME\": \"value\"}", what), "", "is %s", m.value.kind())
 		return nil
 	}
-	for _, dup := range doubled {
-		d.note(dup.key, "", "stands twice; the last one counts and this one is ignored")
+	members, doubled, ok := n.object()
+	if !ok {
+		d.fault(n, fmt.Sprintf("an object of %s: {\"NAME\": \"value\"}", what), "", "is %s", n.kind())
+		return nil
+	}
+	for _, m := range doubled {
+		d.note(m.key, "", repeated)
 	}
 	out := make(map[string]string, len(members))
-	for _, v := range members {
-		check(v.key, v.name)
-		out[v.name] = d.text(v.value, "a string")
+	for _, m := range members {
+		check(m.key, m.name)
+		out[m.name] = d.text(m.value, "a string")
 	}
 	return out
 }
 
-// flag decodes a boolean that is false when it is absent.
+// flag decodes a boolean. The default is false.
 func (d *entryDecoder) flag(key string) bool {
-	m, ok := d.fields[key]
-	if !ok || m.value.isNull() {
+	n, ok := d.field(key)
+	if !ok {
 		return false
 	}
-	b, ok := m.value.boolean()
+	b, ok := n.boolean()
 	if !ok {
 		instead := ""
-		if s, isText := m.value.text(); isText && (s == "true" || s == "false") {
+		if s, _ := n.text(); s == "true" || s == "false" {
 			instead = s + " without quotation marks"
 		}
-		d.fault(m.value, "true or false", instead, "is %s", m.value.kind())
+		d.fault(n, "true or false", instead, "is %s", n.kind())
 	}
 	return b
 }
 
-// shortest is the time below which a limit is taken for a mistake, as the Claude Code CLI does: seconds for milliseconds.
-const shortest = time.Second
-
-// mostUntrusted is the longest limit that a file sets without trust: a server that never answers holds up a run no longer.
-const mostUntrusted = mcphost.DefaultCallTimeout
-
-// duration decodes milliseconds. Zero means that none are given.
-func (d *entryDecoder) duration(key string) time.Duration {
-	m, ok := d.fields[key]
-	if !ok || m.value.isNull() {
-		return 0
-	}
-	const want = "a number of milliseconds"
-	ms, ok := m.value.number()
+// number decodes a number of units.
+func (d *entryDecoder) number(n node, unit string) (float64, bool) {
+	f, ok := n.number()
 	if !ok {
 		instead := ""
-		if _, isText := m.value.text(); isText {
-			instead = "the number without quotation marks, in milliseconds"
+		if _, isText := n.text(); isText {
+			instead = "the number without quotation marks, in " + unit
 		}
-		d.fault(m.value, want, instead, "is %s", m.value.kind())
+		d.fault(n, "a number of "+unit, instead, "is %s", n.kind())
+	}
+	return f, ok
+}
+
+// maxUntrusted bounds the time limits of a file without trust.
+const maxUntrusted = mcphost.DefaultCallTimeout
+
+// duration decodes milliseconds. Like the Claude Code CLI, it ignores less than a second.
+func (d *entryDecoder) duration(key string) time.Duration {
+	n, ok := d.field(key)
+	if !ok {
 		return 0
 	}
-	if ms < float64(shortest/time.Millisecond) {
+	ms, ok := d.number(n, "milliseconds")
+	switch limit := float64(maxUntrusted / time.Millisecond); {
+	case !ok:
+		return 0
+	case ms < 1000:
 		instead := ""
 		if ms > 0 {
 			instead = fmt.Sprintf("%v, if %v seconds are meant", ms*1000, ms)
 		}
-		d.note(m.value, instead, "is ignored: it is in milliseconds, and less than 1000 is taken for a mistake")
+		d.note(n, instead, "is ignored: it is in milliseconds, and less than 1000 is taken for a mistake")
 		return 0
-	}
-	if most := float64(mostUntrusted / time.Millisecond); d.opts.Untrusted && ms > most {
-		d.withhold(m.value, fmt.Sprintf("more than %.0f, which is used", most))
-		ms = most
+	case d.opts.Untrusted && ms > limit:
+		d.withhold(n, fmt.Sprintf("more than %.0f, which is used", limit))
+		return maxUntrusted
 	}
 	return time.Duration(min(ms, float64(math.MaxInt64/int64(time.Millisecond)-1))) * time.Millisecond
 }
 
-// leastMessage is the size below which a limit for messages is taken for a mistake: no server can be talked to within it.
-const leastMessage = 64 << 10
+// minMessageBytes is the smallest plausible value of maxMessageBytes.
+const minMessageBytes = 64 << 10
 
-// size decodes a number of bytes. Zero means that none is given.
+// size decodes a number of bytes.
 func (d *entryDecoder) size(key string) int {
-	m, ok := d.granted(key)
-	if !ok || m.value.isNull() {
+	n, ok := d.trustedField(key)
+	if !ok {
 		return 0
 	}
-	n, ok := m.value.number()
+	size, ok := d.number(n, "bytes")
 	switch {
 	case !ok:
-		instead := ""
-		if _, isText := m.value.text(); isText {
-			instead = "the number without quotation marks, in bytes"
-		}
-		d.fault(m.value, "a number of bytes", instead, "is %s", m.value.kind())
 		return 0
-	case n < leastMessage:
-		d.note(m.value, "", "is ignored: it is in bytes, and less than %d is taken for a mistake", leastMessage)
+	case size < minMessageBytes:
+		d.note(n, "", "is ignored: it is in bytes, and less than %d is taken for a mistake", minMessageBytes)
 		return 0
 	}
-	return int(min(n, math.MaxInt32))
+	return int(min(size, math.MaxInt32))
 }
 
-// common decodes what all kinds of servers have.
+// common decodes the keys of all kinds of servers.
 func (d *entryDecoder) common(e *Entry) {
 	e.CallTimeout = d.duration(keyTimeout)
 	e.ConnectTimeout = d.duration(keyConnectTimeout)
@@ -204,58 +211,57 @@ func (d *entryDecoder) common(e *Entry) {
 	e.Policies = d.policies()
 }
 
-// strictness orders policies: of two for one tool the stricter holds.
+// strictness orders the policies. Of two policies for a tool, the stricter is used.
 var strictness = []permission.ToolPolicy{permission.AlwaysAllow, permission.AlwaysAsk, permission.AlwaysDeny}
 
-// policies decodes tools, the per-tool policies. A faulty one refuses the entry: left out, it could let a tool run that
+// policies decodes tools. A faulty policy refuses the entry: without the policy, a tool could run that
 // should not.
 func (d *entryDecoder) policies() map[string]permission.ToolPolicy {
-	m, ok := d.fields[keyTools]
-	if !ok || m.value.isNull() {
+	n, ok := d.field(keyTools)
+	if !ok {
 		return nil
 	}
-	const want = `a list of {"name": "TOOL", "permission_policy": "always_allow", "always_ask" or "always_deny"}`
-	list, ok := m.value.list()
+	const want = `{"name": "TOOL", "permission_policy": "always_allow", "always_ask" or "always_deny"}`
+	list, ok := n.list()
 	if !ok {
-		d.fault(m.value, want, "", "is %s", m.value.kind())
+		d.fault(n, "a list of "+want, "", "is %s", n.kind())
 		return nil
 	}
 	out := make(map[string]permission.ToolPolicy, len(list))
-	for _, n := range list {
-		name, policy, ok := d.policy(n, want)
+	for _, e := range list {
+		name, policy, ok := d.policy(e, want)
 		if !ok {
 			continue
 		}
 		if before, twice := out[name]; twice && before != policy {
-			d.note(n, "", "the tool has a policy already; the stricter one holds")
+			d.note(e, "", "the tool has a policy already; the stricter one holds")
 			policy = strictness[max(slices.Index(strictness, before), slices.Index(strictness, policy))]
 		}
 		out[name] = policy
 	}
 	if d.opts.Untrusted {
-		n := len(out)
+		all := len(out)
 		maps.DeleteFunc(out, func(_ string, p permission.ToolPolicy) bool { return p == permission.AlwaysAllow })
-		if allowed := n - len(out); allowed > 0 {
-			d.withhold(m.value, fmt.Sprintf("always_allow for %d tools", allowed))
+		if allowed := all - len(out); allowed > 0 {
+			d.withhold(n, fmt.Sprintf("always_allow for %d tools", allowed))
 		}
 	}
 	return out
 }
 
-// policy decodes one element of tools. A tool without a policy is listed for its name alone.
+// policy decodes an element of tools. ok is false if it has no policy.
 func (d *entryDecoder) policy(n node, want string) (name string, p permission.ToolPolicy, ok bool) {
 	if _, _, isObject := n.object(); !isObject {
-		d.fault(n, want[len("a list of "):], "", "is %s", n.kind())
+		d.fault(n, want, "", "is %s", n.kind())
 		return "", "", false
 	}
-	nameNode, ok := n.get("name")
-	if name, _ = nameNode.textOrNone(); !ok || name == "" {
+	if name, _ = n.get("name").text(); name == "" {
 		d.fault(n, "the name of a tool", "", `"name" is missing or no string`)
 		return "", "", false
 	}
-	at, ok := n.get("permission_policy")
-	if !ok {
-		if camel, has := n.get("permissionPolicy"); has {
+	at := n.get("permission_policy")
+	if !at.exists() {
+		if camel := n.get("permissionPolicy"); camel.exists() {
 			d.fault(camel, "", `"permission_policy"`, "is no key of a tool")
 		}
 		return "", "", false
@@ -268,23 +274,15 @@ func (d *entryDecoder) policy(n node, want string) (name string, p permission.To
 	return name, p, true
 }
 
-// textOrNone is text for a node that may be absent.
-func (n node) textOrNone() (string, bool) {
-	if n.v.Value == nil {
-		return "", false
-	}
-	return n.text()
-}
-
 // oauth decodes the settings of the authorization server.
 func (d *entryDecoder) oauth() *OAuth {
-	m, ok := d.granted(keyOAuth)
-	if !ok || m.value.isNull() {
+	n, ok := d.trustedField(keyOAuth)
+	if !ok {
 		return nil
 	}
-	members, _, ok := m.value.object()
+	members, _, ok := n.object()
 	if !ok {
-		d.fault(m.value, `an object like {"clientId": "…", "callbackPort": 8080}`, "", "is %s", m.value.kind())
+		d.fault(n, `an object like {"clientId": "…", "callbackPort": 8080}`, "", "is %s", n.kind())
 		return nil
 	}
 	o := &OAuth{}
@@ -315,19 +313,10 @@ func (d *entryDecoder) oauth() *OAuth {
 	return o
 }
 
-// scopes decodes scopes as a list, or as one string with blanks between them, which is how OAuth writes them.
+// scopes decodes a list of scopes, or a string of scopes separated by spaces.
 func (d *entryDecoder) scopes(n node) []string {
 	if s, ok := n.text(); ok {
 		return strings.Fields(d.expand(n, s))
 	}
-	list, ok := n.list()
-	if !ok {
-		d.fault(n, "a list of strings", "", "is %s", n.kind())
-		return nil
-	}
-	out := make([]string, 0, len(list))
-	for _, e := range list {
-		out = append(out, d.text(e, "a string"))
-	}
-	return out
+	return d.textList(n)
 }

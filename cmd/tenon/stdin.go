@@ -81,7 +81,7 @@ func readRegular(name string) ([]byte, error) {
 	case info.IsDir():
 		return nil, errors.New("it is a directory")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
