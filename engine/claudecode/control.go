@@ -2,389 +2,326 @@ package claudecode
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"strconv"
-	"sync"
+	"time"
 
-	"github.com/tenon-sdk/tenon/internal/jsonl"
-	"github.com/tenon-sdk/tenon/internal/jsonscan"
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 )
 
-// envelope is a line of the control protocol, either way.
-type envelope struct {
-	Type      string          `json:"type"`
-	RequestID string          `json:"request_id,omitempty"`
-	Request   json.RawMessage `json:"request,omitempty"`
-	Response  *answer         `json:"response,omitempty"`
-}
+// A Control has the operations of a session on the CLI beyond those of [agent.Client]. Its methods are
+// safe for concurrent use and wait for the CLI's answer. The error of a refused request is a
+// [*ControlError]. After Close each method returns [agent.ErrClosed].
+type Control struct{ s *session }
 
-// read reads a line of the CLI.
-func (e *envelope) read(line []byte) error {
-	var wrong error
-	err := jsonscan.Object(line, func(name []byte, value json.RawMessage) {
-		switch string(name) {
-		case "request_id":
-			wrong = errors.Join(wrong, unmarshalText(value, &e.RequestID))
-		case "request":
-			e.Request = value
-		case "response":
-			wrong = errors.Join(wrong, json.Unmarshal(value, &e.Response))
-		}
-	})
-	return errors.Join(err, wrong)
-}
-
-// answer is the body of a control_response.
-type answer struct {
-	Subtype   string          `json:"subtype"`
-	RequestID string          `json:"request_id"`
-	Response  json.RawMessage `json:"response,omitempty"`
-	Error     string          `json:"error,omitempty"`
-	ErrorCode string          `json:"error_code,omitempty"`
-}
-
-// A ControlError is the CLI's refusal of a control request.
-type ControlError struct {
-	// Request is the request's subtype, such as "set_permission_mode".
-	Request string
-	// Code is the CLI's name for the reason, such as "invalid_mode"; often empty.
-	Code    string
-	Message string
-}
-
-// Error says what was refused and why.
-func (e *ControlError) Error() string {
-	return fmt.Sprintf("claude-code: %s: %s", e.Request, e.Message)
-}
-
-// A channel is the control protocol over the CLI's pipes. What the pipe does not take at once is
-// written by one goroutine, so that a CLI that does not read blocks nobody who holds a lock; each
-// request of the CLI is handled on a goroutine of its own.
-type channel struct {
-	out    outgoing
-	ctx    context.Context // ends when the CLI is gone
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup // writer, and the requests of the CLI
-
-	// handle answers a request of the CLI; message takes any other line. The
-	// latter is called by the reading goroutine, in order.
-	handle  func(ctx context.Context, subtype string, request json.RawMessage) (any, error)
-	message func(kind string, line json.RawMessage)
-	// mayRead waits until the next line may be read. Nil means at once.
-	mayRead func()
-	asked   chan struct{} // holds a token when a request of ours has begun to wait
-
-	mu      sync.Mutex // guards the rest
-	closed  bool       // no new goroutine may be added to wg
-	next    int
-	pending map[string]pendingRequest
-	inbound map[string]context.CancelFunc
-}
-
-// A pendingRequest waits for the CLI's answer.
-type pendingRequest struct {
-	reply    chan *answer
-	answered func() // is called by the reading goroutine, between the messages; may be nil
-}
-
-// newChannel makes a channel with the values of ctx; the CLI outlives the call that starts it, so
-// not with its end.
-func newChannel(ctx context.Context) *channel {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	return &channel{
-		out: newOutgoing(), ctx: ctx, cancel: cancel, asked: make(chan struct{}, 1),
-		pending: map[string]pendingRequest{}, inbound: map[string]context.CancelFunc{},
-	}
-}
-
-// post sends one value as a line.
-func (c *channel) post(ctx context.Context, v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
-	}
-	return c.send(ctx, append(line, '\n'))
-}
-
-// send writes a line, or hands it to the writer.
-func (c *channel) send(ctx context.Context, line []byte) error {
-	if c.out.now(line) {
-		return nil
-	}
-	select {
-	case c.out.lines <- line:
-		return nil
-	case <-c.ctx.Done():
-		c.out.settled()
-		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
-	case <-ctx.Done():
-		c.out.settled()
-		return context.Cause(ctx)
-	}
-}
-
-// request sends a control request and waits for its answer, which it decodes into result unless
-// that is nil. It fails at once when the CLI dies.
-func (c *channel) request(ctx context.Context, subtype string, fields, result any) error {
-	return c.requestThen(ctx, subtype, fields, result, nil)
-}
-
-// requestThen is request, and calls answered once the answer is there: after the messages before it were
-// taken, and before those that follow.
-func (c *channel) requestThen(ctx context.Context, subtype string, fields, result any, answered func()) error {
-	reply := make(chan *answer, 1) // never blocks: the first answer wins
-	c.mu.Lock()
-	c.next++
-	id := "tenon-" + strconv.Itoa(c.next)
-	c.pending[id] = pendingRequest{reply, answered}
-	c.mu.Unlock()
-	select {
-	case c.asked <- struct{}{}:
-	default: // one that was not taken yet does as well
-	}
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.pending, id)
-	}()
-	line, err := requestLine(id, subtype, fields)
-	if err != nil {
-		return err
-	}
-	if err := c.send(ctx, line); err != nil {
-		return err
-	}
-	select {
-	case a := <-reply:
-		if a.Subtype != "success" {
-			return &ControlError{Request: subtype, Code: a.ErrorCode, Message: a.Error}
-		}
-		if result == nil || len(a.Response) == 0 {
-			return nil
-		}
-		if err := json.Unmarshal(a.Response, result); err != nil {
-			return fmt.Errorf("claude-code: the answer to %s: %w", subtype, err)
-		}
-		return nil
-	case <-c.ctx.Done():
-		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's life, which the caller's context does not know
-	case <-ctx.Done():
-		// No reply is owed to this.
-		c.tell(&envelope{Type: "control_cancel_request", RequestID: id})
-		return context.Cause(ctx)
-	}
-}
-
-// tell sends a value that nobody waits for: a CLI that does not read must not hold up who gives up on it.
-func (c *channel) tell(v any) {
-	c.spawn(func() { _ = c.post(c.ctx, v) }) // the CLI is gone: nobody to tell
-}
-
-// spawn calls f on a goroutine that the channel's end waits for; not at all after that.
-func (c *channel) spawn(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.wg.Go(f)
-	}
-}
-
-// waits reports whether a request of ours waits for its answer.
-func (c *channel) waits() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.pending) > 0
-}
-
-// requestLine is a control request as a line. fields is an object, or nil; it is encoded once, since it may be large.
-func requestLine(id, subtype string, fields any) ([]byte, error) {
-	body := []byte("{}")
-	if fields != nil {
-		var err error
-		if body, err = json.Marshal(fields); err != nil {
-			return nil, fmt.Errorf("claude-code: %s: %w", subtype, err)
-		}
-		if len(body) == 0 || body[0] != '{' {
-			return nil, fmt.Errorf("claude-code: %s: the fields are no JSON object: %.40s", subtype, body)
-		}
-	}
-	kind, err := json.Marshal(subtype)
-	if err != nil {
-		return nil, fmt.Errorf("claude-code: %w", err)
-	}
-	line := make([]byte, 0, len(body)+len(kind)+len(id)+96)
-	line = append(line, `{"type":"control_request","request_id":"`...)
-	line = append(append(line, id...), `","request":`...)
-	line = append(line, body[:len(body)-1]...)
-	if len(body) > len("{}") {
-		line = append(line, ',')
-	}
-	line = append(append(line, `"subtype":`...), kind...) // last, where it wins over a field of that name
-	return append(line, "}}\n"...), nil
-}
-
-// read takes the CLI's lines until they end. Lines that are no JSON objects are noise.
-func (c *channel) read(stdout io.Reader, noise func(line []byte)) {
-	r := jsonl.NewReader(stdout, 0)
-	for {
-		if c.mayRead != nil {
-			c.mayRead()
-		}
-		line, err := r.Next()
-		if err != nil {
-			return
-		}
-		kind, ok := lineType(line.Data)
-		if !ok || !c.take(kind, line.Data) {
-			noise(append(line.Head, line.Data...))
-		}
-	}
-}
-
-// take handles a line. It reports false for one that cannot be read.
-func (c *channel) take(kind string, line []byte) bool {
-	var e envelope
-	switch kind {
-	case "control_request", "control_response", "control_cancel_request":
-		if e.read(line) != nil {
-			return false
-		}
-	}
-	switch kind {
-	case "control_request":
-		c.serve(&e)
-	case "control_response":
-		if e.Response == nil {
-			return false
-		}
-		c.mu.Lock()
-		p, ok := c.pending[e.Response.RequestID]
-		delete(c.pending, e.Response.RequestID)
-		c.mu.Unlock()
-		if !ok {
-			break
-		}
-		if p.answered != nil {
-			p.answered()
-		}
-		p.reply <- e.Response
-	case "control_cancel_request":
-		c.mu.Lock()
-		cancel := c.inbound[e.RequestID]
-		c.mu.Unlock()
-		if cancel != nil {
-			cancel()
-		}
-	case "keep_alive":
-	default:
-		c.message(kind, line)
-	}
-	return true
-}
-
-// serve answers a request of the CLI on a goroutine of its own.
-func (c *channel) serve(e *envelope) {
-	subtype, err := textMember(e.Request, "subtype")
-	ctx, cancel := context.WithCancel(c.ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		cancel()
-		return
-	}
-	c.inbound[e.RequestID] = cancel
-	c.wg.Go(func() {
-		defer func() {
-			cancel()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.inbound, e.RequestID)
-		}()
-		a := &answer{Subtype: "success", RequestID: e.RequestID}
-		var result any
-		if err == nil {
-			result, err = c.handle(ctx, subtype, e.Request)
-		}
-		if errors.Is(err, errUnanswered) {
-			return
-		}
-		if err == nil && result != nil {
-			a.Response, err = marshalResult(result)
-		}
-		if err != nil {
-			a.Subtype, a.Error = "error", err.Error()
-			if errors.Is(err, errUnknownRequest) {
-				a.ErrorCode = "unsupported_request"
-			}
-		}
-		_ = c.postAnswer(a) // the CLI is gone: nobody to tell
-	})
-}
-
-// unmarshalText is json.Unmarshal for a string, which nearly always is one.
-func unmarshalText(value json.RawMessage, v *string) error {
-	text, ok := jsonscan.Text(value)
+// ControlOf returns the control of a client. It reports false if the session is not on the CLI.
+func ControlOf(c *agent.Client) (*Control, bool) {
+	s, ok := c.Session().(*session)
 	if !ok {
-		return json.Unmarshal(value, v)
+		return nil, false
 	}
-	*v = text
-	return nil
+	return &Control{s}, true
 }
 
-// textMember returns the string that a member of an object is; empty if it is absent.
-func textMember(object json.RawMessage, member string) (string, error) {
-	var text string
-	var wrong error
-	err := jsonscan.Object(object, func(name []byte, value json.RawMessage) {
-		if string(name) == member {
-			wrong = unmarshalText(value, &text)
-		}
-	})
-	return text, errors.Join(err, wrong)
+// Initialization returns the CLI's answer to the first request of the session. It must not be modified.
+func (c *Control) Initialization() *Initialization { return &c.s.init }
+
+// Request sends a control request and returns the answer in the CLI's form. fields is an object, or
+// nil. It is for the requests that have no method here:
+//
+//   - get_settings: the current settings and their sources
+//   - list_permission_rules: the current rules and the folders of the session
+//   - get_hooks_listing: the current hooks
+//   - get_usage: cost, tokens and the limits of the account's plan, which the CLI calls experimental
+//   - get_session_cost: the session's cost as text for a terminal
+//   - list_models: the models that the session can use now
+//   - file_suggestions {query}: completions of the beginning of a path, as after @
+//   - mcp_read_resource {serverName, uri}: a ui:// resource of a server that the CLI has connected
+func (c *Control) Request(ctx context.Context, subtype string, fields any) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.s.control(ctx, subtype, fields, &answer)
+	return answer, err
 }
 
-// marshalResult encodes what a request is answered with. A tool's result was encoded before: it may
-// be large, and encoding/json would read it all again.
-func marshalResult(result any) (json.RawMessage, error) {
-	if r, ok := result.(mcpResponse); ok {
-		return r.MarshalJSON()
+// ask sends a request and decodes its answer.
+func ask[T any](ctx context.Context, c *Control, subtype string, fields any) (*T, error) {
+	answer := new(T)
+	if err := c.s.control(ctx, subtype, fields, answer); err != nil {
+		return nil, err
 	}
-	return json.Marshal(result)
+	return answer, nil
 }
 
-// postAnswer sends an answer as a line. Its response is valid JSON without line endings.
-func (c *channel) postAnswer(a *answer) error {
-	if a.Subtype != "success" {
-		return c.post(c.ctx, &envelope{Type: "control_response", Response: a})
+// An InterruptReceipt lists the inputs that waited during an interrupt.
+type InterruptReceipt struct {
+	// StillQueued are the UUIDs of inputs that are answered next.
+	StillQueued []string `json:"still_queued"`
+	// Cancelled are the UUIDs of inputs that are not answered.
+	Cancelled []string `json:"cancelled"`
+}
+
+// Interrupt is [agent.Client.Interrupt] with a receipt. With cancelQueued it also cancels the inputs
+// that wait.
+func (c *Control) Interrupt(ctx context.Context, cancelQueued bool) (*InterruptReceipt, error) {
+	receipt := new(InterruptReceipt)
+	fields := struct {
+		Cancel bool `json:"cancel_queued,omitempty"`
+	}{cancelQueued}
+	if err := c.s.interrupt(ctx, fields, receipt); err != nil {
+		return nil, err
 	}
-	id, err := json.Marshal(a.RequestID)
+	return receipt, nil
+}
+
+// CancelInput cancels an input that waits. It reports whether it was in time.
+func (c *Control) CancelInput(ctx context.Context, uuid string) (bool, error) {
+	r, err := ask[struct {
+		Cancelled bool `json:"cancelled"`
+	}](ctx, c, "cancel_async_message", map[string]string{"message_uuid": uuid})
+	return r != nil && r.Cancelled, err
+}
+
+// SetThinking changes the number of tokens that the model may think with. Nil means the number at the
+// start of the session. display is "summarized", "omitted" or, for no change, empty.
+func (c *Control) SetThinking(ctx context.Context, tokens *int, display string) error {
+	return c.s.control(ctx, "set_max_thinking_tokens", struct {
+		Tokens  *int   `json:"max_thinking_tokens"`
+		Display string `json:"thinking_display,omitempty"`
+	}{tokens, display}, nil)
+}
+
+// SetMCPPermissionMode restricts the permission mode for one server: "default" asks about each call,
+// "auto" has the CLI's classifier decide, and empty removes the restriction. If no server has the
+// name, SetMCPPermissionMode returns a warning and no error, because the server may be added later.
+func (c *Control) SetMCPPermissionMode(ctx context.Context, server, mode string) (warning string, err error) {
+	fields := struct {
+		Server string  `json:"serverName"`
+		Mode   *string `json:"mode"`
+	}{Server: server}
+	if mode != "" {
+		fields.Mode = &mode
+	}
+	r, err := ask[struct {
+		Warning string `json:"warning"`
+	}](ctx, c, "set_mcp_permission_mode_override", fields)
 	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return "", err
 	}
-	line := make([]byte, 0, len(a.Response)+len(id)+128)
-	line = append(line, `{"type":"control_response","response":{"subtype":"success","request_id":`...)
-	line = append(line, id...)
-	if len(a.Response) > 0 {
-		line = append(append(line, `,"response":`...), a.Response...)
-	}
-	return c.send(c.ctx, append(line, "}}\n"...))
+	return r.Warning, nil
 }
 
-var (
-	// errUnknownRequest answers what this version does not know.
-	errUnknownRequest = errors.New("unsupported control request")
-	// errUnanswered leaves a request without an answer, as the protocol wants it for some.
-	errUnanswered = errors.New("not to be answered")
-)
+// ApplySettings overrides settings of the session, key by key. A null removes an override.
+func (c *Control) ApplySettings(ctx context.Context, settings map[string]json.RawMessage) error {
+	return c.s.control(ctx, "apply_flag_settings", map[string]any{"settings": settings}, nil)
+}
 
-// end fails everything that waits and waits for the goroutines.
-func (c *channel) end(cause error) {
-	c.cancel(cause)
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
+// UpdateSettings writes to a settings file, "localSettings" or "userSettings". The CLI lets programs
+// write a few keys.
+func (c *Control) UpdateSettings(ctx context.Context, source string, settings map[string]string) error {
+	return c.s.control(ctx, "update_settings", map[string]any{"source": source, "settings": settings}, nil)
+}
+
+// ContextEstimate is [agent.Client.ContextUsage] by the CLI's own estimate, without requests to the API.
+func (c *Control) ContextEstimate(ctx context.Context) (*agent.ContextUsage, error) {
+	return ask[agent.ContextUsage](ctx, c, "get_context_usage", map[string]string{"detail": "summary"})
+}
+
+// Version returns the version of the CLI.
+func (c *Control) Version(ctx context.Context) (string, error) {
+	r, err := ask[struct {
+		Version string `json:"version"`
+	}](ctx, c, "get_binary_version", nil)
+	if err != nil {
+		return "", err
+	}
+	return r.Version, nil
+}
+
+// A File is a file that the CLI has read.
+type File struct {
+	Path     string // absolute
+	Contents []byte
+	// Truncated reports whether the file is longer.
+	Truncated bool
+}
+
+// ReadFile reads a file of the session's folders under the rules of the CLI's tool Read. maxBytes
+// bounds the contents. Zero means the CLI's limit of 1 MB.
+func (c *Control) ReadFile(ctx context.Context, path string, maxBytes int) (*File, error) {
+	r, err := ask[struct {
+		Contents  string `json:"contents"`
+		Path      string `json:"absPath"`
+		Truncated bool   `json:"truncated"`
+		Encoding  string `json:"encoding"`
+	}](ctx, c, "read_file", struct {
+		Path     string `json:"path"`
+		MaxBytes int    `json:"max_bytes,omitempty"`
+		Encoding string `json:"encoding"`
+	}{path, maxBytes, "base64"})
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: r.Path, Contents: []byte(r.Contents), Truncated: r.Truncated}
+	if r.Encoding == "base64" {
+		if f.Contents, err = base64.StdEncoding.DecodeString(r.Contents); err != nil {
+			return nil, fmt.Errorf("claude-code: the answer to read_file: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// SeedReadState tells the CLI that a file with this modification time was read, so that the model may
+// edit the file without reading it again. If the file has changed since, nothing happens.
+func (c *Control) SeedReadState(ctx context.Context, path string, modified time.Time) error {
+	return c.s.control(ctx, "seed_read_state", struct {
+		Path  string `json:"path"`
+		MTime int64  `json:"mtime"`
+	}{path, modified.UnixMilli()}, nil)
+}
+
+// A Rewind is the effect of RewindFiles.
+type Rewind struct {
+	Possible bool `json:"canRewind"`
+	// Problem is the reason if the files cannot be rewound.
+	Problem      string   `json:"error"`
+	FilesChanged []string `json:"filesChanged"`
+	Insertions   int      `json:"insertions"`
+	Deletions    int      `json:"deletions"`
+	SkippedLinks int      `json:"skippedLinks"`
+}
+
+// RewindFiles restores the files as they were at an input. It needs Options.FileCheckpoints. With
+// dryRun it changes nothing.
+func (c *Control) RewindFiles(ctx context.Context, inputUUID string, dryRun bool) (*Rewind, error) {
+	return ask[Rewind](ctx, c, "rewind_files", struct {
+		ID  string `json:"user_message_id"`
+		Dry bool   `json:"dry_run,omitempty"`
+	}{inputUUID, dryRun})
+}
+
+// StopTask stops a background task. An [event.TaskNotification] reports its end.
+func (c *Control) StopTask(ctx context.Context, taskID string) error {
+	return c.s.control(ctx, "stop_task", map[string]string{"task_id": taskID}, nil)
+}
+
+// BackgroundTasks moves the running commands and subagents to the background, or only the one of a
+// tool call. It reports whether there was any.
+func (c *Control) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
+	r, err := ask[struct {
+		Backgrounded *bool `json:"backgrounded"`
+	}](ctx, c, "background_tasks", struct {
+		ID string `json:"tool_use_id,omitempty"`
+	}{toolUseID})
+	if err != nil {
+		return false, err
+	}
+	return r.Backgrounded == nil || *r.Backgrounded, nil
+}
+
+// A TaskOutput is the end of the output of a background command.
+type TaskOutput struct {
+	Output     string `json:"output"`
+	TotalBytes int64  `json:"total_bytes"`
+	// Truncated reports whether Output is only the last 8 KiB.
+	Truncated bool `json:"truncated"`
+}
+
+// TaskOutput returns the end of what a background command has written so far.
+func (c *Control) TaskOutput(ctx context.Context, taskID string) (*TaskOutput, error) {
+	return ask[TaskOutput](ctx, c, "get_task_output", map[string]string{"task_id": taskID})
+}
+
+// A PluginReload is the state of the session after its plugins were reloaded.
+type PluginReload struct {
+	Commands []event.Command `json:"commands"`
+	Agents   []AgentInfo     `json:"agents"`
+	Plugins  []struct {
+		Name    string `json:"name"`
+		Path    string `json:"path"`
+		Source  string `json:"source"`
+		Version string `json:"version"`
+	} `json:"plugins"`
+	ErrorCount int `json:"error_count"`
+	// Held reports that nothing was reloaded because the cached prompt would be lost.
+	Held bool `json:"held"`
+}
+
+// ReloadOptions configures the reloading of plugins. The zero value reloads at once.
+type ReloadOptions struct {
+	// HoldOnCacheImpact reloads nothing if the session's tools would change and the prompt is cached.
+	HoldOnCacheImpact bool
+	// RefuseIfBusy fails while a turn runs.
+	RefuseIfBusy bool
+	// Add are plugins to load in addition. Their paths must be absolute.
+	Add []Plugin
+}
+
+// ReloadPlugins reloads the plugins from the disk.
+func (c *Control) ReloadPlugins(ctx context.Context, o ReloadOptions) (*PluginReload, error) {
+	return ask[PluginReload](ctx, c, "reload_plugins", struct {
+		Hold bool           `json:"hold_on_cache_impact,omitempty"`
+		Busy bool           `json:"refuse_if_busy,omitempty"`
+		Add  []pluginFolder `json:"add_plugins,omitempty"`
+	}{o.HoldOnCacheImpact, o.RefuseIfBusy, pluginFolders(o.Add)})
+}
+
+// ReloadSkills reloads the skills from the disk and returns them.
+func (c *Control) ReloadSkills(ctx context.Context) ([]event.Command, error) {
+	r, err := ask[struct {
+		Skills []event.Command `json:"skills"`
+	}](ctx, c, "reload_skills", nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Skills, nil
+}
+
+// ReloadOutputStyles reloads the output styles from the disk and returns their names.
+func (c *Control) ReloadOutputStyles(ctx context.Context) ([]string, error) {
+	r, err := ask[struct {
+		Styles []string `json:"available_output_styles"`
+	}](ctx, c, "reload_output_styles", nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Styles, nil
+}
+
+// RegisterRoot adds a folder below those of the session and loads its memory, plugins and skills.
+func (c *Control) RegisterRoot(ctx context.Context, dir string) error {
+	return c.s.control(ctx, "register_repo_root", struct {
+		Dir     string `json:"directory"`
+		Memory  bool   `json:"reload_claude_md"`
+		Plugins bool   `json:"reload_plugins"`
+		Skills  bool   `json:"reload_skills"`
+	}{dir, true, true, true}, nil)
+}
+
+// Rename gives the session a title.
+func (c *Control) Rename(ctx context.Context, title string) error {
+	return c.s.control(ctx, "rename_session", map[string]string{"title": title, "source": "host"}, nil)
+}
+
+// SetWatched reports to the CLI whether anyone follows the stream. It has an effect on CLIs that are
+// configured in their environment to join small pieces of the stream.
+func (c *Control) SetWatched(ctx context.Context, watched bool) error {
+	return c.s.control(ctx, "set_has_subscribers", map[string]bool{"has_subscribers": watched}, nil)
+}
+
+// An MCPReply is the result of CallMCPTool.
+type MCPReply struct {
+	Content           []json.RawMessage `json:"content"`
+	StructuredContent json.RawMessage   `json:"structuredContent"`
+	IsError           bool              `json:"isError"`
+}
+
+// CallMCPTool calls a tool by its full name, without a turn of the model and without asking for
+// permission. The CLI must have connected the server: it refuses servers in this process.
+func (c *Control) CallMCPTool(ctx context.Context, tool string, arguments json.RawMessage) (*MCPReply, error) {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	return ask[MCPReply](ctx, c, "mcp_call", map[string]any{"tool": tool, "arguments": arguments})
 }

@@ -3,48 +3,35 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
-	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 )
 
-// An Initialization is what the CLI said of itself when the session began.
+// An Initialization is the CLI's answer to the first request of a session.
 type Initialization struct {
 	// Commands are the slash commands and skills.
-	Commands []Command `json:"commands"`
+	Commands []event.Command `json:"commands"`
 	// Agents are the subagents.
 	Agents []AgentInfo `json:"agents"`
 	// Models are the models that [agent.Client.SetModel] takes.
 	Models  []ModelInfo `json:"models"`
 	Account Account     `json:"account"`
-	// OutputStyle is the style in force, OutputStyles are those that there are.
+	// OutputStyle is the current style, OutputStyles are the available ones.
 	OutputStyle  string   `json:"output_style"`
 	OutputStyles []string `json:"available_output_styles"`
-	// Version is the CLI's, PID its process.
+	// Version is the version of the CLI, PID the ID of its process.
 	Version        string   `json:"claude_code_version"`
 	PID            int      `json:"pid"`
 	PermissionMode string   `json:"current_permission_mode"`
 	Capabilities   []string `json:"capabilities"`
-	// HooksApplied, PluginsApplied and MCPServersApplied report whether the CLI took what it was
-	// given; nil if it did not say.
+	// HooksApplied, PluginsApplied and MCPServersApplied report whether the CLI accepted what it was
+	// given. They are nil if the CLI did not say.
 	HooksApplied      *bool `json:"hooks_applied"`
 	PluginsApplied    *bool `json:"plugins_applied"`
 	MCPServersApplied *bool `json:"mcp_servers_applied"`
-	// MCPManifests says what became of what the CLI was told of each server in this process: "parked"
-	// is used in place of a handshake, anything else is a reason why the CLI shakes hands itself. It
-	// is nil if it was told nothing or knows nothing of that.
-	MCPManifests map[string]string `json:"sdk_mcp_manifests_parked"`
-	// Raw is all of it.
+	// Raw is the whole answer.
 	Raw json.RawMessage `json:"-"`
-}
-
-// A Command is a slash command or a skill.
-type Command struct {
-	Name         string   `json:"name"` // without the slash
-	Description  string   `json:"description"`
-	ArgumentHint string   `json:"argumentHint"`
-	Aliases      []string `json:"aliases,omitempty"`
-	// Builtin is set for the CLI's own.
-	Builtin bool `json:"builtin,omitempty"`
 }
 
 // An AgentInfo is a subagent that the model can call.
@@ -67,7 +54,7 @@ type ModelInfo struct {
 	AutoMode        bool     `json:"supportsAutoMode,omitempty"`
 }
 
-// An Account is who the CLI is logged in as; what is not known is empty.
+// An Account is the account that the CLI uses. Unknown fields are empty.
 type Account struct {
 	Email            string `json:"email,omitempty"`
 	Organization     string `json:"organization,omitempty"`
@@ -78,21 +65,20 @@ type Account struct {
 	APIProvider string `json:"apiProvider,omitempty"`
 }
 
-// UnmarshalJSON reads the answer to initialize. A member that has another form than it should is
-// left out, and stays in Raw: what a CLI says of itself ends no session.
+// UnmarshalJSON decodes the answer. A member in an unexpected form is left out and stays in Raw, so
+// that it does not end the session.
 func (i *Initialization) UnmarshalJSON(data []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
-	i.Raw = append(json.RawMessage(nil), data...)
+	i.Raw = slices.Clone(data)
 	for name, into := range map[string]any{
 		"commands": &i.Commands, "agents": &i.Agents, "models": &i.Models, "account": &i.Account,
 		"output_style": &i.OutputStyle, "available_output_styles": &i.OutputStyles,
 		"claude_code_version": &i.Version, "pid": &i.PID, "current_permission_mode": &i.PermissionMode,
 		"capabilities": &i.Capabilities, "hooks_applied": &i.HooksApplied,
 		"plugins_applied": &i.PluginsApplied, "mcp_servers_applied": &i.MCPServersApplied,
-		"sdk_mcp_manifests_parked": &i.MCPManifests,
 	} {
 		if value, ok := all[name]; ok {
 			_ = json.Unmarshal(value, into)
@@ -101,31 +87,14 @@ func (i *Initialization) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A Control is what a session on the CLI offers beyond [agent.Client]. Its methods are safe for
-// concurrent use; what the CLI refuses is a [*ControlError], and after Close each returns
-// [agent.ErrClosed]. Each waits for the CLI's answer; ctx bounds the wait.
-type Control struct{ s *session }
-
-// ControlOf returns the control of a client whose session runs on the CLI; false for any other.
-func ControlOf(c *agent.Client) (*Control, bool) {
-	s, ok := c.Session().(*session)
-	if !ok {
-		return nil, false
-	}
-	return &Control{s}, true
-}
-
-// Initialization returns what the CLI said of itself when the session began. It must not be modified.
-func (c *Control) Initialization() *Initialization { return &c.s.welcome }
-
-// warnOfLost logs what the CLI says that it did not take.
-func (s *session) warnOfLost(ctx context.Context) {
+// warnOfRejected logs what the CLI did not accept.
+func (s *session) warnOfRejected(ctx context.Context) {
 	for _, what := range []struct {
-		name  string
-		taken *bool
-	}{{"hooks", s.welcome.HooksApplied}, {"plugins", s.welcome.PluginsApplied}, {"servers", s.welcome.MCPServersApplied}} {
-		if what.taken != nil && !*what.taken {
-			s.opts.Logger.WarnContext(ctx, "claude-code: the CLI did not take all that it was given", "what", what.name)
+		name     string
+		accepted *bool
+	}{{"hooks", s.init.HooksApplied}, {"plugins", s.init.PluginsApplied}, {"servers", s.init.MCPServersApplied}} {
+		if what.accepted != nil && !*what.accepted {
+			s.opts.Logger.WarnContext(ctx, "claude-code: the CLI did not accept everything that it was given", "what", what.name)
 		}
 	}
 }

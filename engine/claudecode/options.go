@@ -1,11 +1,13 @@
 package claudecode
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/permission"
@@ -165,6 +167,43 @@ type AgentDefinition struct {
 	// CriticalReminder is repeated to it.
 	CriticalReminder string `json:"criticalSystemReminder_EXPERIMENTAL,omitempty"`
 }
+
+// An EventHook is a hook on any event of the CLI, with input and output in the CLI's JSON. The events
+// that every engine has are typed in [agent.Hooks].
+//
+// Events: PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification,
+// UserPromptSubmit, UserPromptExpansion, SessionStart, SessionEnd, Stop, StopFailure, SubagentStart,
+// SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, PermissionRequest,
+// PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation,
+// ElicitationResult, ConfigChange, WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged,
+// FileChanged, DirectoryAdded, MessageDisplay, PreSkillShellCommand. docs/parity.md says
+// what the CLI needs for some of them, and which two never occur.
+type EventHook struct {
+	// Event is the event's name.
+	Event string
+	// Matcher is a regular expression for the event's subject, such as a tool's name. Empty matches all.
+	Matcher string
+	// Timeout limits the time of the hook. Zero means [agent.DefaultHookTimeout].
+	Timeout time.Duration
+	// FailClosed makes an error or a panic of the hook block what the hook guards.
+	FailClosed bool
+	// Func receives the event's input and returns the hook's output, or nil for none.
+	Func func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
+}
+
+// A Dialog is a question that the CLI asks the program to show to its user.
+type Dialog struct {
+	// Kind is one of Options.DialogKinds.
+	Kind string
+	// Payload is the content of the dialog. Its form depends on Kind.
+	Payload json.RawMessage
+	// ToolUseID is the tool call that the dialog belongs to. It may be empty.
+	ToolUseID string
+}
+
+// A DialogFunc shows a dialog and returns the answer in the form of its kind, or nil if the user
+// cancels. An error and a panic cancel the dialog. The context ends when the CLI withdraws the dialog.
+type DialogFunc func(ctx context.Context, d *Dialog) (answer json.RawMessage, err error)
 
 func (o *Options) clone() Options {
 	c := *o

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/transcript"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -46,7 +47,7 @@ func TestRealSessions(t *testing.T) {
 	peers.ClaudePath(t)
 	m := modeltest.New(t, modeltest.Text("one"), modeltest.Text("two"), modeltest.Text("three"), modeltest.Text("four"), modeltest.Text("five"))
 	e, env := realWith(t, m, &Options{})
-	ts, err := NewTranscripts(env)
+	ts, err := transcript.Open(env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestRealSessions(t *testing.T) {
 	if r := sayIn(t, e, &agent.Options{Dir: dir, SessionID: someID}, "first"); r.SessionID != someID {
 		t.Errorf("new session %q", r.SessionID)
 	}
-	kept, _, err := ts.Messages(someID, MessageQuery{})
+	kept, _, err := ts.Messages(someID, transcript.MessageQuery{})
 	if err != nil || len(kept) != 2 {
 		t.Fatal(kept, err)
 	}
@@ -106,13 +107,13 @@ func TestRealSessions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "No conversation found") {
 		t.Errorf("a session that is not there: %v", err)
 	}
-	if _, _, err := ts.Info("00000000-0000-4000-8000-000000000009"); !errors.Is(err, ErrNoSession) {
+	if _, _, err := ts.Session("00000000-0000-4000-8000-000000000009"); !errors.Is(err, transcript.ErrNotFound) {
 		t.Errorf("its description: %v", err)
 	}
 }
 
 // compareWithSDK reads the stored sessions with both.
-func compareWithSDK(t *testing.T, ts *Transcripts, env map[string]string, dir string) {
+func compareWithSDK(t *testing.T, ts *transcript.Store, env map[string]string, dir string) {
 	t.Helper()
 	type session struct{ ID, Title, Custom, First, Tag string }
 	script := peers.Script(t, sdkReader, dir, someID)
@@ -130,7 +131,7 @@ func compareWithSDK(t *testing.T, ts *Transcripts, env map[string]string, dir st
 	if err := json.Unmarshal([]byte(answer[1]), &theirs); err != nil {
 		t.Fatal(err)
 	}
-	all, problems, err := ts.List(SessionQuery{Dir: dir})
+	all, problems, err := ts.List(transcript.Query{Dir: dir})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -147,7 +148,7 @@ func compareWithSDK(t *testing.T, ts *Transcripts, env map[string]string, dir st
 	if diff := cmp.Diff(theirs.Sessions, ours); diff != "" {
 		t.Errorf("sessions (-theirs +ours):\n%s", diff)
 	}
-	stored, problems, err := ts.Messages(someID, MessageQuery{})
+	stored, problems, err := ts.Messages(someID, transcript.MessageQuery{})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -162,7 +163,7 @@ func compareWithSDK(t *testing.T, ts *Transcripts, env map[string]string, dir st
 	if diff := cmp.Diff(theirs.Messages, messages); diff != "" {
 		t.Errorf("messages (-theirs +ours):\n%s", diff)
 	}
-	info, _, err := ts.Info(someID)
+	info, _, err := ts.Session(someID)
 	if err != nil || info.Title != theirs.Title || info.Tag != theirs.Tag {
 		t.Errorf("ours %+v, %v; theirs %q, %q", info, err, theirs.Title, theirs.Tag)
 	}

@@ -1,148 +1,295 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 )
 
-// inputIDs makes the UUIDs of inputs that the program gave none, and tells them from its own: those of a
-// session begin alike.
-type inputIDs struct {
-	first uuid.UUID
-	n     atomic.Uint32
-}
-
-func newInputIDs() *inputIDs { return &inputIDs{first: uuid.New()} }
-
-func (u *inputIDs) next() string {
-	id := u.first
-	binary.BigEndian.PutUint32(id[12:], u.n.Add(1))
-	return id.String()
-}
-
-func (u *inputIDs) has(id string) bool {
-	got, err := uuid.Parse(id)
-	return err == nil && [12]byte(got[:12]) == [12]byte(u.first[:12])
-}
-
-// A turnClock ends a turn in time.
-type turnClock struct {
-	timer *time.Timer
-	over  chan struct{} // closed when the turn has ended
-	late  bool          // the turn took too long, and is interrupted
-}
-
-// turnStarts begins to count the time of a turn, unless one runs. The caller holds s.mu.
-func (s *session) turnStarts() {
-	limit := s.opts.TurnTimeout
-	if limit <= 0 || s.clock != nil {
-		return
+// Send sends an input.
+func (s *session) Send(ctx context.Context, in *agent.Input) error {
+	line := struct {
+		Type    string `json:"type"`
+		UUID    string `json:"uuid"`
+		Message struct {
+			Role    string        `json:"role"`
+			Content agent.Content `json:"content"`
+		} `json:"message"`
+		Parent   *string `json:"parent_tool_use_id"`
+		Verbatim bool    `json:"client_composed,omitempty"`
+	}{Type: "user", UUID: cmp.Or(in.UUID, s.ids.next()), Verbatim: s.engine.opts.VerbatimPrompts}
+	line.Message.Role, line.Message.Content = "user", in.Content
+	if err := s.expect(line.UUID); err != nil {
+		return err
 	}
-	c := &turnClock{over: make(chan struct{})}
-	c.timer = time.AfterFunc(limit, func() { s.ch.spawn(func() { s.tooLong(c) }) })
-	s.clock = c
-}
-
-// turnEnds ends the count. The caller holds s.mu.
-func (s *session) turnEnds() {
-	if s.clock == nil {
-		return
+	if err := s.ch.send(ctx, &line); err != nil {
+		s.takeBack(line.UUID)
+		return err
 	}
-	s.clock.timer.Stop()
-	close(s.clock.over)
-	s.clock = nil
+	return nil
 }
 
-// tooLong interrupts a turn. A CLI that does not end it ends with the session.
-func (s *session) tooLong(c *turnClock) {
+// expect notes an input that is about to be sent.
+func (s *session) expect(id string) error {
 	s.mu.Lock()
-	current := s.clock == c
-	c.late = current
+	defer s.mu.Unlock()
+	t := &s.turn
+	switch {
+	case s.closed:
+		return agent.ErrClosed
+	case s.ended:
+		return errors.New("claude-code: Send after EndInput")
+	case s.opts.MaxQueuedInputs > 0 && len(t.waiting) >= s.opts.MaxQueuedInputs:
+		return fmt.Errorf("claude-code: %w: %d of them: wait for a result, or raise Options.MaxQueuedInputs", agent.ErrTooManyInputs, len(t.waiting))
+	}
+	t.waiting[id] = true
+	t.unplaced++
+	if t.idle {
+		t.idle, t.expected = false, id
+	}
+	s.startClock()
+	s.used = true
+	return nil
+}
+
+// takeBack forgets an input that could not be sent.
+func (s *session) takeBack(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &s.turn
+	delete(t.waiting, id)
+	t.unplaced--
+	if t.expected == id {
+		t.idle, t.expected = true, ""
+	}
+	if len(t.waiting) == 0 {
+		t.interruptNext = false
+		t.stopClock()
+	}
+	s.endIfQuiet()
+}
+
+// EndInput ends the session once all inputs are answered.
+func (s *session) EndInput() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return agent.ErrClosed
+	}
+	s.ended = true
+	s.endIfQuiet()
+	return nil
+}
+
+// endIfQuiet closes the CLI's stdin when no input will follow, every input is answered and the CLI is
+// idle, background agents included: at the first result it would break the calls of those. The caller
+// holds s.mu.
+func (s *session) endIfQuiet() {
+	if s.ended && s.turn.quiet() && !s.review.running {
+		s.endStdin.Do(func() { close(s.closing) })
+	}
+}
+
+// startClock starts the time of a turn unless one runs. The caller holds s.mu.
+func (s *session) startClock() {
+	limit := s.opts.TurnTimeout
+	if limit <= 0 || s.turn.clock != nil {
+		return
+	}
+	c := &turnClock{ended: make(chan struct{})}
+	c.timer = time.AfterFunc(limit, func() { s.ch.spawn(func() { s.stopLateTurn(c) }) })
+	s.turn.clock = c
+}
+
+// stopLateTurn interrupts a turn that takes too long. If the CLI does not end the turn, the session ends.
+func (s *session) stopLateTurn(c *turnClock) {
+	s.mu.Lock()
+	c.late = s.turn.clock == c
+	late := c.late
 	s.mu.Unlock()
-	if !current {
+	if !late {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ch.ctx, s.engine.patience)
 	defer cancel()
-	err := s.Interrupt(ctx)
-	if err == nil {
+	if s.Interrupt(ctx) == nil {
 		select {
-		case <-c.over:
+		case <-c.ended:
 			return
 		case <-ctx.Done():
 		}
 	}
-	if s.ch.ctx.Err() != nil {
-		return // the CLI is gone, and the session says why
+	if !s.alive() {
+		return // the error of the session says why
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over == nil {
-		s.over = fmt.Errorf("claude-code: the CLI %s did not end a turn that took longer than Options.TurnTimeout, %v", s.path, s.opts.TurnTimeout)
-		s.ch.cancel(s.over)
-		s.wake()
+	err := fmt.Errorf("claude-code: the CLI %s did not end a turn that took longer than Options.TurnTimeout, %v", s.path, s.opts.TurnTimeout)
+	if s.inbox.finish(err) {
+		s.ch.cancel(err)
 	}
 }
 
-// judgeTime makes of the result of a turn that took too long what package agent says that it is. The
-// caller holds s.mu. It reports false for any other result.
-func (s *session) judgeTime(m *agent.Result) bool {
-	if s.clock == nil || !s.clock.late {
-		return false
-	}
-	switch m.TerminalReason {
-	case agent.ReasonAbortedStreaming, agent.ReasonAbortedTools:
-	default:
-		return false // it had ended by itself
-	}
-	m.Subtype, m.TerminalReason, m.IsError, m.Result = agent.SubtypeErrorTurnTimeout, agent.ReasonTurnTimeout, true, ""
-	m.Errors = []string{fmt.Sprintf("The turn was stopped because it took longer than %v (Options.TurnTimeout).", s.opts.TurnTimeout)}
-	return true
-}
-
-// Interrupt stops the running turn, or the one that the next input is about to begin: the CLI takes an
-// interrupt that comes before the turn has begun, and nothing follows from it. Then it is sent again when
-// the CLI asks about the input, before the model is.
-func (s *session) Interrupt(ctx context.Context) error {
-	return s.interrupt(ctx, nil, nil)
-}
+// Interrupt stops the running turn, or the turn that the next input is about to begin. The CLI ignores
+// an interrupt before a turn has begun, so this engine sends it again when the CLI runs the hooks on
+// the input, before the model sees it.
+func (s *session) Interrupt(ctx context.Context) error { return s.interrupt(ctx, nil, nil) }
 
 func (s *session) interrupt(ctx context.Context, fields, receipt any) error {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
+	if s.isClosed() {
 		return agent.ErrClosed
 	}
 	return s.ch.requestThen(ctx, "interrupt", fields, receipt, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.interruptNext = !s.turning && len(s.waiting) > 0
+		s.turn.interruptNext = !s.turn.running && len(s.turn.waiting) > 0
 	})
 }
 
-// registerTurn has the CLI ask before the model sees an input.
-func (s *session) registerTurn(all map[string][]hookMatcher) {
-	const id = "turn"
-	all["UserPromptSubmit"] = append(all["UserPromptSubmit"], hookMatcher{Callbacks: []string{id}, Timeout: agent.DefaultHookTimeout.Seconds(), OnFailure: "continue"})
-	s.rawHooks[id] = func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-		s.mu.Lock()
-		late := s.interruptNext
-		s.interruptNext, s.turning = false, true
-		s.mu.Unlock()
-		if late {
-			if err := s.ch.request(ctx, "interrupt", nil, nil); err != nil {
-				return nil, err
-			}
+// beginTurn is a hook of this engine on UserPromptSubmit.
+func (s *session) beginTurn(ctx context.Context, _ json.RawMessage) (any, error) {
+	s.mu.Lock()
+	interrupted := s.turn.interruptNext
+	s.turn.interruptNext, s.turn.running = false, true
+	s.mu.Unlock()
+	if interrupted {
+		return nil, s.ch.request(ctx, "interrupt", nil, nil)
+	}
+	return nil, nil //nolint:nilnil // no output
+}
+
+// handleLine handles a line that is not part of the control protocol.
+func (s *session) handleLine(l *event.Line, size int) {
+	switch {
+	case l.Mirror != nil:
+		s.mirror(l.Mirror.Path, l.Mirror.Entries)
+		return
+	case l.ToolInput != nil:
+		s.inputs.add(l.ToolInput)
+	}
+	if l.Message == nil && l.Lifecycle == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.Lifecycle != nil {
+		if state := l.Lifecycle.State; state == "completed" || state == "cancelled" {
+			delete(s.turn.waiting, l.Lifecycle.UUID)
 		}
-		return json.RawMessage("{}"), nil
+	} else if s.follow(l) {
+		s.inbox.put(l.Message, size)
+	}
+	if s.turn.quiet() {
+		s.turn.stopClock()
+	}
+	s.endIfQuiet()
+}
+
+// follow updates the state of the session, and changes a message to what package agent documents. It
+// reports whether the program gets the message. The caller holds s.mu.
+func (s *session) follow(l *event.Line) bool {
+	t := &s.turn
+	switch m := l.Message.(type) {
+	case *agent.SystemInit:
+		s.servers.correct(m.MCPServers)
+		m.MCPServerErrors = slices.Concat(m.MCPServerErrors, s.opts.ConfigProblems, s.servers.problems())
+		t.idle, t.expected, t.running = false, "", true
+		s.reported = reported{SessionID: m.SessionID, CWD: m.CWD, PermissionMode: m.PermissionMode}
+		s.reviewRules()
+	case *agent.Assistant:
+		s.followAssistant(m)
+	case *agent.User:
+		t.empty.addUser(m)
+		for _, r := range m.ToolResults() {
+			if result := s.inputs.result(r.ToolUseID); result != nil {
+				m.ToolUseResult = result
+			}
+			s.inputs.setOpen(r.ToolUseID, false)
+			s.inbox.forget(r.ToolUseID)
+		}
+	case *agent.Result:
+		s.followResult(m)
+	}
+	switch e := l.Event.(type) {
+	case *event.SessionState:
+		t.idle, t.expected = e.State == "idle", ""
+		return !e.HostOnly
+	case *event.Status: // "requesting" belongs to the stream, which may be there for the inputs alone
+		return s.opts.IncludePartialMessages || e.Status != "requesting" || e.PermissionMode != ""
+	}
+	return true
+}
+
+// followAssistant counts a message of the model and restores the inputs of its calls.
+func (s *session) followAssistant(m *agent.Assistant) {
+	if m.ParentToolUseID == "" {
+		s.turn.responses[m.Message.ID] = true
+		s.turn.empty.awaited = false
+	}
+	for _, u := range m.ToolUses() {
+		switch {
+		case m.ParentToolUseID != "":
+			s.inputs.setOpen(u.ID, true)
+		case u.Name == outputTool:
+			s.inputs.gaveOutput(u.ID)
+		}
+		u.Input = s.inputs.complete(u.ID, u.Input)
+	}
+}
+
+// followResult ends a turn. The CLI's num_turns includes messages of the user, and its list of inputs
+// includes those to which the program gave no UUID.
+func (s *session) followResult(m *agent.Result) {
+	t := &s.turn
+	if t.results++; t.results == 1 {
+		close(s.answered)
+	}
+	for _, id := range m.UserMessageUUIDs {
+		delete(t.waiting, id)
+	}
+	m.UserMessageUUIDs = slices.DeleteFunc(m.UserMessageUUIDs, s.ids.has)
+	if len(m.UserMessageUUIDs) == 0 {
+		m.UserMessageUUIDs = nil
+	}
+	m.NumTurns = len(t.responses) + t.empty.total(m)
+	m.StructuredOutput = s.inputs.restoreOutput(m.StructuredOutput)
+	if m.StructuredOutput != nil && sameRounded(json.RawMessage(m.Result), m.StructuredOutput) {
+		m.Result = string(m.StructuredOutput)
+	}
+	s.judge(m)
+	t.running, t.interruptNext, t.stopped = false, false, ""
+	t.stopClock()
+	if len(t.waiting) > 0 {
+		s.startClock()
+	}
+	clear(t.responses)
+	t.empty = emptyResponses{awaited: true}
+	s.inputs.endTurn()
+}
+
+// judge makes an error of the result of a turn that took too long, that a hook stopped, or that has no
+// structured output, where the CLI reports an interruption or a success.
+func (s *session) judge(m *agent.Result) {
+	fail := func(subtype, reason, text string) {
+		m.Subtype, m.TerminalReason, m.IsError, m.Result, m.Errors = subtype, reason, true, "", []string{text}
+	}
+	aborted := m.TerminalReason == agent.ReasonAbortedTools
+	clock, stopped := s.turn.clock, s.turn.stopped
+	switch {
+	case clock != nil && clock.late && (aborted || m.TerminalReason == agent.ReasonAbortedStreaming):
+		fail(agent.SubtypeErrorTurnTimeout, agent.ReasonTurnTimeout,
+			fmt.Sprintf("The turn was stopped because it took longer than %v (Options.TurnTimeout).", s.opts.TurnTimeout))
+	case stopped != "" && aborted: // the hook's denial interrupted the turn
+		m.TerminalReason, m.Errors = agent.ReasonHookStopped, []string{stopped}
+	case m.Subtype != agent.SubtypeSuccess || m.IsError:
+	case stopped != "" && m.NumTurns == 0, m.TerminalReason == agent.ReasonHookStopped:
+		fail(agent.SubtypeErrorDuringExecution, agent.ReasonHookStopped, cmp.Or(stopped, "a hook stopped the turn"))
+	case s.opts.OutputSchema != nil && m.StructuredOutput == nil:
+		fail(agent.SubtypeErrorStructuredOutput, agent.ReasonStructuredOutput, "the model gave no output that matches the schema")
 	}
 }

@@ -1,4 +1,4 @@
-package claudecode
+package transcript
 
 import (
 	"encoding/json"
@@ -10,22 +10,12 @@ import (
 	"time"
 )
 
-// titleFile is beside a transcript, in the session's folder.
-const titleFile = "custom-title.json"
-
-// titleNote is what the CLI keeps in it.
-type titleNote struct {
-	Title string    `json:"customTitle"`
-	By    string    `json:"by,omitempty"`
-	At    time.Time `json:"at"`
-}
-
-// Rename gives a stored session a title. For one that runs, see [Control.Rename].
-func (t *Transcripts) Rename(id, title string) error {
+// Rename gives a stored session a title. A running session has claudecode.Control.Rename for that.
+func (s *Store) Rename(id, title string) error {
 	if title = strings.TrimSpace(title); title == "" {
 		return errors.New("claude-code: a session's title cannot be empty")
 	}
-	path, err := t.find(id)
+	path, err := s.find(id)
 	if err != nil {
 		return err
 	}
@@ -33,37 +23,36 @@ func (t *Transcripts) Rename(id, title string) error {
 	if err := appendEntry(path, map[string]any{"type": "custom-title", "customTitle": title, "sessionId": id, "timestamp": now}); err != nil {
 		return err
 	}
-	dir := strings.TrimSuffix(path, ".jsonl")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(folderOf(path), 0o700); err != nil {
 		return fmt.Errorf("claude-code: %w", err)
 	}
 	note, err := json.Marshal(titleNote{Title: title, By: "host", At: now})
 	if err != nil {
 		return fmt.Errorf("claude-code: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, titleFile), note, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folderOf(path), titleFile), note, 0o600); err != nil {
 		return fmt.Errorf("claude-code: %w", err)
 	}
 	return nil
 }
 
-// Tag gives a stored session a tag in place of the one that it has; empty takes it away.
-func (t *Transcripts) Tag(id, tag string) error {
-	path, err := t.find(id)
+// Tag replaces the tag of a stored session. An empty tag removes it.
+func (s *Store) Tag(id, tag string) error {
+	path, err := s.find(id)
 	if err != nil {
 		return err
 	}
 	return appendEntry(path, map[string]any{"type": "tag", "tag": strings.TrimSpace(tag), "sessionId": id, "timestamp": time.Now().UTC()})
 }
 
-// Delete removes a stored session with its subagents and whatever else was stored with it.
-func (t *Transcripts) Delete(id string) error {
-	path, err := t.find(id)
+// Delete removes a stored session and what belongs to it, such as the transcripts of its subagents.
+func (s *Store) Delete(id string) error {
+	path, err := s.find(id)
 	if err != nil {
 		return err
 	}
-	// The folder first: should it fail, the session is still there to be deleted again.
-	if err := os.RemoveAll(strings.TrimSuffix(path, ".jsonl")); err != nil {
+	// The folder goes first: if that fails, the session can still be found and deleted again.
+	if err := os.RemoveAll(folderOf(path)); err != nil {
 		return fmt.Errorf("claude-code: %w", err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -72,8 +61,8 @@ func (t *Transcripts) Delete(id string) error {
 	return nil
 }
 
-// appendEntry adds a line in one write, so that a CLI that writes at the same time does not come in
-// between. A last line that was cut short is ended first.
+// appendEntry appends a line in one write, so that a CLI that writes at the same time cannot split
+// it. If the last line of the file is incomplete, appendEntry ends that line first.
 func appendEntry(path string, e map[string]any) error {
 	line, err := json.Marshal(e)
 	if err != nil {

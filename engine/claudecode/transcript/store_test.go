@@ -1,4 +1,4 @@
-package claudecode
+package transcript
 
 import (
 	"encoding/json"
@@ -16,8 +16,10 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 )
 
+const someID, otherID = "3f0c1f6e-8f4b-4a53-9a0e-1d1f6f0c9f10", "b7c1f6e0-8f4b-4a53-9a0e-1d1f6f0c9f11"
+
 // storeSession writes a transcript into a configuration folder and returns the sessions in it.
-func storeSession(t *testing.T, config, dir, id, text string) *Transcripts {
+func storeSession(t *testing.T, config, dir, id, text string) *Store {
 	t.Helper()
 	path := filepath.Join(config, "projects", notInFolder.ReplaceAllString(dir, "-"), id+".jsonl")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -26,7 +28,7 @@ func storeSession(t *testing.T, config, dir, id, text string) *Transcripts {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ts, err := NewTranscripts(map[string]string{"CLAUDE_CONFIG_DIR": config})
+	ts, err := Open(map[string]string{"CLAUDE_CONFIG_DIR": config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func said(uuid, parent, role, text string) string {
 		role, uuid, parent, role, text)
 }
 
-func texts(t *testing.T, messages []StoredMessage) []string {
+func texts(t *testing.T, messages []Message) []string {
 	t.Helper()
 	var all []string
 	for _, m := range messages {
@@ -117,9 +119,9 @@ func TestCircularTranscript(t *testing.T) {
 func TestListOfSessions(t *testing.T) {
 	config := t.TempDir()
 	now := time.Now()
-	if ts, err := NewTranscripts(map[string]string{"CLAUDE_CONFIG_DIR": config}); err != nil {
+	if ts, err := Open(map[string]string{"CLAUDE_CONFIG_DIR": config}); err != nil {
 		t.Fatal(err)
-	} else if all, _, err := ts.List(SessionQuery{}); err != nil || len(all) != 0 {
+	} else if all, _, err := ts.List(Query{}); err != nil || len(all) != 0 {
 		t.Errorf("nothing stored: %v, %v", all, err)
 	}
 	long := strings.Repeat(said("x", "", "assistant", strings.Repeat("blah ", 1000)), 60)
@@ -136,14 +138,14 @@ func TestListOfSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, problems, err := ts.List(SessionQuery{})
+	all, problems, err := ts.List(Query{})
 	if err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
 	if len(problems) != 1 || problems[0].Line != 0 || !strings.Contains(problems[0].Path, ids[1]) {
 		t.Errorf("problems %v", problems)
 	}
-	for i, want := range []SessionInfo{
+	for i, want := range []Session{
 		{ID: ids[2], Title: "About it"},
 		{ID: ids[1], Title: "Named", CustomTitle: "Named", FirstPrompt: "long ago", Tag: "work", Dir: "/srv/project", GitBranch: "main", Entrypoint: "sdk-go"},
 		{ID: ids[0], Title: "the question", FirstPrompt: "the question", Dir: "/srv/project", GitBranch: "main", Entrypoint: "sdk-go"},
@@ -157,7 +159,7 @@ func TestListOfSessions(t *testing.T) {
 			t.Errorf("session %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if some, _, err := ts.List(SessionQuery{Dir: "/srv/project", Offset: 1, Limit: 5}); err != nil || len(some) != 1 || some[0].ID != ids[0] {
+	if some, _, err := ts.List(Query{Dir: "/srv/project", Offset: 1, Limit: 5}); err != nil || len(some) != 1 || some[0].ID != ids[0] {
 		t.Errorf("of a directory: %+v, %v", some, err)
 	}
 }
@@ -170,14 +172,14 @@ func TestEditingASession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	info, problems, err := ts.Info(someID)
+	info, problems, err := ts.Session(someID)
 	if err != nil || len(problems) != 0 || info.Title != "A title" || info.Tag != "work" || info.FirstPrompt != "hi" {
 		t.Errorf("got %+v, %v, %v", info, problems, err)
 	}
 	if err := ts.Tag(someID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if info, _, err := ts.Info(someID); err != nil || info.Tag != "" {
+	if info, _, err := ts.Session(someID); err != nil || info.Tag != "" {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	if err := ts.Rename(someID, " "); err == nil {
@@ -188,8 +190,8 @@ func TestEditingASession(t *testing.T) {
 	}
 	_, _, err = ts.Messages(someID, MessageQuery{})
 	for _, err := range []error{err, ts.Delete(someID), ts.Rename(someID, "x"), ts.Tag(otherID, "x")} {
-		if !errors.Is(err, ErrNoSession) {
-			t.Errorf("got %v, want ErrNoSession", err)
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(config, "projects", "*", "*"))

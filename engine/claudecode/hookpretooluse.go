@@ -1,0 +1,160 @@
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// addPreToolUse registers the program's hooks on PreToolUse. The CLI runs the hooks of an event
+// concurrently and uses one of the inputs that they give a call. So the program's hooks are one hook
+// to it, which runs them one after the other: each gets the input that the one before it leaves. If
+// hooks of settings files change the input at the same time, that is seen when the call arrives: see
+// checkCall.
+func (s *session) addPreToolUse(h *agent.Hooks) {
+	if len(h.PreToolUse) == 0 {
+		return
+	}
+	limit := time.Minute // for this engine's part
+	var subjects []string
+	for _, hook := range h.PreToolUse {
+		limit += cmp.Or(hook.Timeout, agent.DefaultHookTimeout)
+		subjects = append(subjects, cmp.Or(wholeName(hook.Matcher), ".*"))
+	}
+	// Failures of the hooks are handled here. If none of them answers, the call is blocked.
+	s.hooks.add("PreToolUse", strings.Join(subjects, "|"), limit, true, func(ctx context.Context, input json.RawMessage) (any, error) {
+		var in agent.PreToolUse
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, fmt.Errorf("reading the input of PreToolUse: %w", err)
+		}
+		p := s.runPreToolUse(ctx, in)
+		s.inputs.saw(in.ToolUseID, p.input)
+		return p.reply(s), nil
+	})
+}
+
+// A preToolUse is the combined output of the program's hooks on a call.
+type preToolUse struct {
+	input    json.RawMessage // as the last hook left it
+	changed  bool
+	verdict  kit.Verdict
+	contexts []string
+	messages []string
+	stopped  bool
+	stop     string
+}
+
+// runPreToolUse runs the hooks on PreToolUse that match a call, one after the other.
+func (s *session) runPreToolUse(ctx context.Context, in agent.PreToolUse) *preToolUse {
+	const event = "PreToolUse"
+	p := &preToolUse{input: in.ToolInput}
+	for _, h := range s.opts.Hooks.PreToolUse {
+		if !agent.MatchTool(h.Matcher, in.ToolName) {
+			continue
+		}
+		in.ToolInput = p.input
+		out, err := runHook(ctx, s, event, h, in)
+		switch {
+		case err == nil && out != nil:
+			s.addOutput(p, in.ToolUseID, out)
+		case err == nil || ctx.Err() != nil: // no output, or nobody who waits for it
+		case h.FailClosed || errors.Is(err, errHookTimeout):
+			p.verdict.Add(permission.Deny, fmt.Sprintf("%s hook error: %v", event, err))
+		default:
+			s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "event", event, "error", err)
+			s.mu.Lock()
+			s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
+			s.mu.Unlock()
+		}
+	}
+	return p
+}
+
+// addOutput adds the output of one hook.
+func (s *session) addOutput(p *preToolUse, id string, o *agent.PreToolUseOutput) {
+	if o.SystemMessage != "" {
+		p.messages = append(p.messages, o.SystemMessage)
+	}
+	if o.AdditionalContext != "" {
+		p.contexts = append(p.contexts, o.AdditionalContext)
+	}
+	if o.Stop && !p.stopped {
+		p.stopped, p.stop = true, o.StopReason
+	}
+	after, changed := p.verdict.Take(o, p.input)
+	if changed {
+		s.inputs.replace(id, p.input, after)
+		p.input, p.changed = after, true
+	}
+}
+
+// reply returns the CLI's form of the output.
+func (p *preToolUse) reply(s *session) *hookReply {
+	r := s.reply("PreToolUse", agent.HookOutput{
+		SystemMessage: strings.Join(p.messages, "\n"), AdditionalContext: strings.Join(p.contexts, "\n"), Stop: p.stopped, StopReason: p.stop,
+	})
+	decision, reason := p.verdict.Decision, p.verdict.Reason()
+	if p.stopped { // else the CLI makes the call
+		decision, reason = permission.Deny, cmp.Or(reason, p.stop, "The turn was stopped before this tool call was made.")
+	}
+	r.Specific.PermissionDecision, r.Specific.PermissionReason = decision, reason
+	if p.changed {
+		r.Specific.UpdatedInput = p.input
+	}
+	return r
+}
+
+// checkCall runs the program's hooks once more on a call of a server in this process whose input they
+// have not seen, because a hook of a settings file has changed it at the same time. It returns the
+// message for the server, or the reply to a call that is not made.
+func (s *session) checkCall(ctx context.Context, server string, raw json.RawMessage) (message, reply json.RawMessage) {
+	if s.opts.Hooks == nil || len(s.opts.Hooks.PreToolUse) == 0 {
+		return raw, nil
+	}
+	c, ok := readToolsCall(raw)
+	if !ok || !s.inputs.unseen(c.id, c.input) {
+		return raw, nil
+	}
+	p := s.runPreToolUse(ctx, agent.PreToolUse{ToolHookInput: agent.ToolHookInput{
+		HookInput: s.hookInput("PreToolUse"), ToolName: toolname.Full(server, c.name), ToolUseID: c.id, ToolInput: c.input,
+	}})
+	for _, text := range append(p.messages, p.contexts...) {
+		s.deliver(agent.HookOutput{SystemMessage: text})
+	}
+	s.inputs.saw(c.id, p.input)
+	why := ""
+	switch {
+	case ctx.Err() != nil: // the hooks may have been cut short
+		why = "The call was given up while the program's hooks looked at it."
+	case p.stopped:
+		s.noteStop(true, p.stop)
+		why = cmp.Or(p.stop, "The turn was stopped before this tool call was made.")
+	case p.verdict.Decision == "" || p.verdict.Decision == permission.Allow:
+		if p.changed {
+			raw = withInput(raw, p.input)
+		}
+		return raw, nil
+	default:
+		why = cmp.Or(p.verdict.Reason(), "A hook of the settings changed the input of this call, and the program does not allow it so.")
+	}
+	reply, err := json.Marshal(struct {
+		Version string              `json:"jsonrpc"`
+		ID      json.RawMessage     `json:"id"`
+		Result  *mcp.CallToolResult `json:"result"`
+	}{"2.0", c.requestID, &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: why}}, IsError: true}})
+	if err != nil {
+		return nil, json.RawMessage(`null`)
+	}
+	return nil, reply
+}

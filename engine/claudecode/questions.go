@@ -1,0 +1,213 @@
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/permission"
+)
+
+// A toolQuestion is a can_use_tool request: may this call be made?
+type toolQuestion struct {
+	ToolName  string          `json:"tool_name"`
+	ToolUseID string          `json:"tool_use_id"`
+	Input     json.RawMessage `json:"input"`
+	Server    struct {
+		Name   string `json:"name"`
+		Source string `json:"source"`
+	} `json:"mcp_server"`
+	Reason      string              `json:"decision_reason"`
+	ReasonType  string              `json:"decision_reason_type"`
+	Suggestions []permission.Update `json:"permission_suggestions"`
+	Title       string              `json:"title"`
+	DisplayName string              `json:"display_name"`
+	Description string              `json:"description"`
+	BlockedPath string              `json:"blocked_path"`
+	AgentID     string              `json:"agent_id"`
+}
+
+// canUseTool answers a can_use_tool request by the program's hooks on PermissionRequest, and then by
+// CanUseTool. An error, a panic or no verdict denies the call, and so does a program without either.
+func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any, error) {
+	q := new(toolQuestion)
+	if err := json.Unmarshal(request, q); err != nil {
+		return nil, fmt.Errorf("reading can_use_tool: %w", err)
+	}
+	q.Input = s.inputs.restore(q.ToolUseID, q.Input)
+	if s.allowedByRule(ctx, q) {
+		return newVerdict(agent.Allow(), q.ToolUseID), nil
+	}
+	v, err := s.runPermissionHooks(ctx, q)
+	if err == nil && v == nil && s.opts.CanUseTool != nil {
+		v, err = s.askProgram(ctx, q)
+	}
+	switch {
+	case err != nil:
+		v = s.deny(q, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, q.ToolName))
+	case v == nil:
+		v = s.deny(q, s.nobodyToAsk(ctx, q))
+	case v.Behavior == permission.Allow && isEmptyObject(v.UpdatedInput) && !isEmptyObject(q.Input):
+		if !s.servers.has(q.Server.Name) {
+			v = s.deny(q, "The call was allowed with no arguments at all, which the Claude Code CLI cannot do for this tool.")
+			break
+		}
+		s.inputs.empty(q.ToolUseID)
+	}
+	s.inputs.replace(q.ToolUseID, q.Input, v.UpdatedInput)
+	if v.Behavior == permission.Allow {
+		input := q.Input
+		if v.UpdatedInput != nil {
+			input = v.UpdatedInput
+		}
+		s.inputs.approved(q.ToolUseID, input)
+	}
+	return newVerdict(v, q.ToolUseID), nil
+}
+
+// askProgram asks Options.CanUseTool.
+func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.PromptResult, error) {
+	r := &agent.ToolRequest{
+		ToolName: q.ToolName, Server: q.Server.Name, Source: q.Server.Source, ToolUseID: q.ToolUseID,
+		Input: q.Input, Reason: q.Reason, Suggestions: q.Suggestions,
+		Description: q.Description, BlockedPath: q.BlockedPath, AgentID: q.AgentID,
+	}
+	d := s.definition(ctx, q)
+	r.Tool, r.Annotations, r.ReadOnly, r.Title = d.name, d.annotations, d.readOnly(), cmp.Or(q.Title, d.title, q.DisplayName)
+	s.inbox.awaitShown(ctx, q.ToolUseID, s.engine.callWait)
+	wait := s.notify(ctx, q)
+	v, err := guarded(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
+	if stop := wait(); stop != nil {
+		return stop, nil
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil:
+		return nil, errors.New("the callback gave no verdict")
+	case v.Behavior != permission.Allow && v.Behavior != permission.Deny:
+		return nil, fmt.Errorf("unknown behavior %q", v.Behavior)
+	}
+	return v, nil
+}
+
+// deny denies a call that nobody has looked at, and gives the program a message about it.
+func (s *session) deny(q *toolQuestion, text string) *permission.PromptResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putSystem("permission_denied", struct {
+		ToolName  string `json:"tool_name"`
+		ToolUseID string `json:"tool_use_id"`
+		AgentID   string `json:"agent_id,omitempty"`
+		Type      string `json:"decision_reason_type,omitempty"`
+		Reason    string `json:"decision_reason,omitempty"`
+		Message   string `json:"message"`
+	}{q.ToolName, q.ToolUseID, q.AgentID, q.ReasonType, q.Reason, text}, len(text))
+	return agent.Deny(text)
+}
+
+// nobodyToAsk returns the reason for denying a call that nobody can be asked about. It names the tool
+// and allowedTools (requirement D86).
+func (s *session) nobodyToAsk(ctx context.Context, q *toolQuestion) string {
+	s.mu.Lock()
+	mode := permission.Mode(s.reported.PermissionMode)
+	s.mu.Unlock()
+	p := policy(s.opts, permission.Options{Allow: s.opts.AllowedTools, Ask: s.opts.AskTools, Mode: mode})
+	d := s.definition(ctx, q)
+	r := permission.Request{Tool: q.ToolName, Server: q.Server.Name, ToolName: d.name, ReadOnly: d.readOnly()}
+	if decision := p.Decide(r); decision.Message != "" {
+		return decision.Message
+	}
+	r.Hook, r.HookReason = permission.Ask, q.Reason
+	return p.Decide(r).Message
+}
+
+// runPermissionHooks runs the hooks on PermissionRequest. A denial takes precedence over an approval.
+// Nil without an error leaves the question open.
+func (s *session) runPermissionHooks(ctx context.Context, q *toolQuestion) (*permission.PromptResult, error) {
+	h := s.opts.Hooks
+	if h == nil || len(h.PermissionRequest) == 0 || s.opts.PermissionPromptTool != "" {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	in := &agent.PermissionRequest{ToolHookInput: agent.ToolHookInput{
+		HookInput: s.hookInput("PermissionRequest"), ToolName: q.ToolName, ToolUseID: q.ToolUseID, ToolInput: q.Input,
+	}}
+	outs, err := runHooks(ctx, s, "PermissionRequest", h.PermissionRequest, q.ToolName, true, in)
+	var verdict *permission.PromptResult
+	for _, o := range outs {
+		s.deliver(agent.HookOutput{SystemMessage: o.SystemMessage})
+		if o.Stop {
+			return s.stopTurn(o.StopReason), err
+		}
+		if o.Verdict != nil && (verdict == nil || o.Verdict.Behavior != permission.Allow) {
+			verdict = o.Verdict
+		}
+	}
+	return verdict, err
+}
+
+// isEmptyObject reports whether raw is {}.
+func isEmptyObject(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0
+}
+
+// elicit answers an elicitation of a server that the CLI connects. The CLI tells its servers that a
+// user can be asked. Without anyone to ask, the user declines.
+func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, error) {
+	var q struct {
+		Server  string          `json:"mcp_server_name"`
+		Message string          `json:"message"`
+		Mode    string          `json:"mode"`
+		URL     string          `json:"url"`
+		ID      string          `json:"elicitation_id"`
+		Schema  json.RawMessage `json:"requested_schema"`
+	}
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, fmt.Errorf("reading elicitation: %w", err)
+	}
+	ask := s.opts.Elicit()
+	if ask == nil {
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	p := &mcp.ElicitParams{Message: q.Message, Mode: q.Mode, URL: q.URL, ElicitationID: q.ID}
+	if len(q.Schema) > 0 {
+		p.RequestedSchema = q.Schema
+	}
+	return ask(ctx, q.Server, p)
+}
+
+// dialog answers a request_user_dialog request by Options.OnDialog. Without that, the protocol wants no
+// answer.
+func (s *session) dialog(ctx context.Context, request json.RawMessage) (any, error) {
+	show := s.engine.opts.OnDialog
+	if show == nil {
+		return nil, errUnanswered
+	}
+	var q struct {
+		Kind      string          `json:"dialog_kind"`
+		Payload   json.RawMessage `json:"payload"`
+		ToolUseID string          `json:"tool_use_id"`
+	}
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, fmt.Errorf("reading request_user_dialog: %w", err)
+	}
+	answer, err := guarded(s, "OnDialog", func() (json.RawMessage, error) {
+		return show(ctx, &Dialog{Kind: q.Kind, Payload: q.Payload, ToolUseID: q.ToolUseID})
+	})
+	if err != nil {
+		s.opts.Logger.WarnContext(ctx, "claude-code: OnDialog failed", "kind", q.Kind, "error", err)
+	}
+	if err != nil || answer == nil {
+		return map[string]string{"behavior": "cancelled"}, nil
+	}
+	return struct {
+		Behavior string          `json:"behavior"`
+		Result   json.RawMessage `json:"result"`
+	}{"completed", answer}, nil
+}

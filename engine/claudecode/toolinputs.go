@@ -1,0 +1,345 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
+)
+
+// toolInputs keeps what the CLI loses of the inputs of tool calls.
+//
+// The CLI reads inputs into JavaScript values, which rounds integers above 2^53 and drops the zero of
+// 1.50. The text that the model wrote is in the model's stream. Where the CLI's input is the same but
+// for its numbers, that text replaces it: in messages, hooks, permission callbacks and calls of
+// servers in this process (requirement D97). The texts of inputs that the program gives are kept in
+// the same way. Inputs that others have changed are left alone.
+type toolInputs struct {
+	mu      sync.Mutex // guards the rest
+	blocks  map[blockKey]*toolBlock
+	calls   map[string]*toolCall // by ID
+	outputs []string             // IDs of the calls that gave the turn's structured output
+}
+
+// A blockKey identifies a content block of the stream. parent is the call whose subagent it is of.
+type blockKey struct {
+	parent string
+	index  int
+}
+
+// A toolBlock is a tool call in the stream.
+type toolBlock struct {
+	id   string
+	text strings.Builder
+}
+
+// A toolCall is what is known of a call.
+type toolCall struct {
+	texts    []json.RawMessage // the input as the model, and then the program, wrote it, where the CLI rounds it
+	seen     []json.RawMessage // inputs that the program has seen or made, if its hooks saw the call
+	result   json.RawMessage   // the tool's own result, if the CLI was given another
+	streamed bool              // the call was in the stream
+	emptied  bool              // a callback replaced the input by {}
+	open     bool              // the call is a subagent's and has no result: it may outlive the turn
+}
+
+func newToolInputs() *toolInputs {
+	return &toolInputs{blocks: map[blockKey]*toolBlock{}, calls: map[string]*toolCall{}}
+}
+
+// edit calls f with what is known of a call.
+func (t *toolInputs) edit(id string, f func(*toolCall)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.editLocked(id, f)
+}
+
+func (t *toolInputs) editLocked(id string, f func(*toolCall)) {
+	c := t.calls[id]
+	if c == nil {
+		c = new(toolCall)
+		t.calls[id] = c
+	}
+	f(c)
+}
+
+// look returns what is known of a call. The caller holds t.mu and must not modify it.
+func (t *toolInputs) look(id string) *toolCall {
+	if c := t.calls[id]; c != nil {
+		return c
+	}
+	return new(toolCall)
+}
+
+// add adds a part of the stream.
+func (t *toolInputs) add(part *event.ToolInput) {
+	key := blockKey{part.Parent, part.Index}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case part.Starts && part.ID != "":
+		t.blocks[key] = &toolBlock{id: part.ID}
+	case part.Starts:
+		delete(t.blocks, key)
+	case t.blocks[key] != nil:
+		t.blocks[key].text.WriteString(part.Piece)
+	}
+}
+
+// complete returns the input of a call that the CLI has read completely, as the model wrote it. The
+// CLI reports a call before the end of its content block.
+func (t *toolInputs) complete(id string, got json.RawMessage) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, b := range t.blocks {
+		if b.id != id {
+			continue
+		}
+		delete(t.blocks, key)
+		text := json.RawMessage(b.text.String())
+		t.editLocked(id, func(c *toolCall) {
+			c.streamed = true
+			if !sameExact(text, got) && sameRounded(text, got) {
+				c.texts = append(c.texts, text)
+			}
+		})
+	}
+	return t.look(id).restore(got)
+}
+
+// restore returns the text of which got is the CLI's form, or got.
+func (c *toolCall) restore(got json.RawMessage) json.RawMessage {
+	for _, text := range slices.Backward(c.texts) { // the program's before the model's
+		if sameRounded(text, got) {
+			return text
+		}
+	}
+	return got
+}
+
+// restore returns the input of a call as it was written, if got is the CLI's form of it.
+func (t *toolInputs) restore(id string, got json.RawMessage) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.look(id).restore(got)
+}
+
+// inCall returns the input with which a call is made.
+func (t *toolInputs) inCall(id string, got json.RawMessage) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.look(id)
+	if c.emptied {
+		return json.RawMessage("{}")
+	}
+	return c.restore(got)
+}
+
+// empty notes that a callback replaced the input of a call by {}, which the CLI takes for no change.
+func (t *toolInputs) empty(id string) {
+	t.edit(id, func(c *toolCall) { c.emptied = true })
+}
+
+// replace notes an input that the program gives a call in place of input. If several hooks do, the CLI
+// chooses. A number that the CLI may have rounded does not become certain by being passed on.
+func (t *toolInputs) replace(id string, input, updated json.RawMessage) {
+	if id == "" || len(updated) == 0 || isLossless(updated) || passesOn(updated, input) && !t.certain(id, input) {
+		return
+	}
+	t.edit(id, func(c *toolCall) { c.texts = append(c.texts, slices.Clone(updated)) })
+}
+
+// certain reports whether an input has the digits that the model or the program wrote.
+func (t *toolInputs) certain(id string, input json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.look(id)
+	return c.streamed || slices.ContainsFunc(c.texts, func(text json.RawMessage) bool { return sameExact(text, input) })
+}
+
+// saw notes an input that the program's hooks have seen or made.
+func (t *toolInputs) saw(id string, input json.RawMessage) {
+	t.edit(id, func(c *toolCall) { c.seen = append(c.seen, input) })
+}
+
+// approved notes an input that the program has seen or made in a permission callback.
+func (t *toolInputs) approved(id string, input json.RawMessage) {
+	t.edit(id, func(c *toolCall) {
+		if len(c.seen) > 0 {
+			c.seen = append(c.seen, input)
+		}
+	})
+}
+
+// unseen reports whether the program's hooks have seen a call, but not with this input.
+func (t *toolInputs) unseen(id string, input json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := t.look(id).seen
+	return len(seen) > 0 && !slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, input) || sameRounded(s, input) })
+}
+
+// outputTool is the CLI's tool by which the model gives structured output.
+const outputTool = "StructuredOutput"
+
+// gaveOutput notes a call that gives the turn's structured output.
+func (t *toolInputs) gaveOutput(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outputs = append(t.outputs, id)
+}
+
+// restoreOutput returns the structured output of the turn as the model wrote it.
+func (t *toolInputs) restoreOutput(got json.RawMessage) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range slices.Backward(t.outputs) {
+		if text := t.look(id).restore(got); !bytes.Equal(text, got) {
+			return text
+		}
+	}
+	return got
+}
+
+// keepResult keeps the tool's own result of a call, in the CLI's form.
+func (t *toolInputs) keepResult(id string, result json.RawMessage) {
+	t.edit(id, func(c *toolCall) { c.result = result })
+}
+
+// result returns the tool's own result of a call, or nil if the CLI has it.
+func (t *toolInputs) result(id string) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.look(id).result
+}
+
+// setOpen notes whether a call of a subagent waits for its result.
+func (t *toolInputs) setOpen(id string, open bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if open || t.calls[id] != nil {
+		t.editLocked(id, func(c *toolCall) { c.open = open })
+	}
+}
+
+// endTurn forgets the calls of the turn, except those that continue in the background.
+func (t *toolInputs) endTurn() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.blocks, func(key blockKey, _ *toolBlock) bool { return key.parent == "" })
+	maps.DeleteFunc(t.calls, func(_ string, c *toolCall) bool { return !c.open })
+	t.outputs = nil
+}
+
+// inHook returns the input of a hook with the inputs and results of the calls in it restored.
+func (t *toolInputs) inHook(raw json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return raw
+	}
+	changed := t.inMembers(m)
+	var calls []map[string]json.RawMessage
+	if json.Unmarshal(m["tool_calls"], &calls) == nil {
+		for _, c := range calls {
+			changed = t.inMembers(c) || changed
+		}
+	}
+	if !changed {
+		return raw
+	}
+	if calls != nil {
+		list, err := json.Marshal(calls)
+		if err != nil {
+			return raw
+		}
+		m["tool_calls"] = list
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// inMembers restores the call in an object with the members tool_use_id, tool_input and tool_response.
+// It reports whether it changed any.
+func (t *toolInputs) inMembers(m map[string]json.RawMessage) (changed bool) {
+	var id string
+	if json.Unmarshal(m["tool_use_id"], &id) != nil || m["tool_input"] == nil {
+		return false
+	}
+	restored := t.restore(id, m["tool_input"])
+	changed = !bytes.Equal(restored, m["tool_input"])
+	m["tool_input"] = restored
+	if result := t.result(id); result != nil && m["tool_response"] != nil {
+		m["tool_response"], changed = result, true
+	}
+	return changed
+}
+
+// toolUseIDKey is the key in _meta of a tools/call request for the model's ID of the call.
+const toolUseIDKey = "claudecode/toolUseId"
+
+// A toolsCall is what is read of a tools/call request.
+type toolsCall struct {
+	requestID json.RawMessage
+	name, id  string // id is the model's
+	input     json.RawMessage
+}
+
+// readToolsCall reads a JSON-RPC message. It reports false for messages that are not calls of a model.
+func readToolsCall(raw json.RawMessage) (c toolsCall, ok bool) {
+	var method string
+	eachMember(raw, func(name string, value json.RawMessage) {
+		switch name {
+		case "method":
+			method, _ = jsonscan.Text(value)
+		case "id":
+			c.requestID = value
+		case "params":
+			eachMember(value, func(name string, value json.RawMessage) {
+				switch name {
+				case "name":
+					c.name, _ = jsonscan.Text(value)
+				case "arguments":
+					c.input = value
+				case "_meta":
+					eachMember(value, func(name string, value json.RawMessage) {
+						if name == toolUseIDKey {
+							c.id, _ = jsonscan.Text(value)
+						}
+					})
+				}
+			})
+		}
+	})
+	return c, method == "tools/call" && c.id != ""
+}
+
+// withInput returns a tools/call request with another input.
+func withInput(raw, input json.RawMessage) json.RawMessage {
+	var m, params map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m["params"], &params) != nil {
+		return raw
+	}
+	params["arguments"] = input
+	var err error
+	if m["params"], err = json.Marshal(params); err != nil {
+		return raw
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// eachMember calls f with the members of an object. Other values have none.
+func eachMember(object json.RawMessage, f func(name string, value json.RawMessage)) {
+	_ = jsonscan.Object(object, func(name []byte, value json.RawMessage) { f(string(name), value) })
+}

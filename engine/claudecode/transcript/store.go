@@ -1,0 +1,127 @@
+// Package transcript reads and edits the sessions that the Claude Code CLI has stored: one file of
+// JSON lines for each session, in the folder "projects" of the CLI's configuration. It runs no CLI.
+//
+//	store, err := transcript.Open(nil)
+//	sessions, problems, err := store.List(transcript.Query{Dir: "/srv/project"})
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrNotFound is the error for an ID that no stored session has.
+var ErrNotFound = errors.New("claude-code: no such session")
+
+// A Store holds stored sessions. Its methods leave out what cannot be read, report it as a
+// [Problem] and return the rest. A Store is safe for concurrent use. A running session may be ahead
+// of its file.
+type Store struct{ projects string }
+
+// Open returns the sessions of a CLI that runs with env in addition to the environment of this
+// process. They are in the folder that CLAUDE_CONFIG_DIR names, or else in HOME/.claude.
+func Open(env map[string]string) (*Store, error) {
+	lookup := func(name string) string {
+		if v, ok := env[name]; ok {
+			return v
+		}
+		return os.Getenv(name)
+	}
+	dir := lookup("CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		home := lookup("HOME")
+		if home == "" {
+			var err error
+			if home, err = os.UserHomeDir(); err != nil {
+				return nil, fmt.Errorf("claude-code: %w", err)
+			}
+		}
+		dir = filepath.Join(home, ".claude")
+	}
+	return &Store{projects: filepath.Join(dir, "projects")}, nil
+}
+
+// folders returns the folders of transcripts: those that may belong to dir, or all if dir is empty.
+func (s *Store) folders(dir string) ([]string, error) {
+	entries, err := os.ReadDir(s.projects)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("claude-code: %w", err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && (dir == "" || mayHold(e.Name(), dir)) {
+			folders = append(folders, filepath.Join(s.projects, e.Name()))
+		}
+	}
+	return folders, nil
+}
+
+// find returns the path of a session's transcript. If a session that moved is in two folders, find
+// returns the file that was written last.
+func (s *Store) find(id string) (string, error) {
+	if _, err := uuid.Parse(id); err != nil {
+		return "", fmt.Errorf("claude-code: session %.60q: %w", id, err)
+	}
+	folders, err := s.folders("")
+	if err != nil {
+		return "", err
+	}
+	var last string
+	var at time.Time
+	for _, folder := range folders {
+		path := filepath.Join(folder, id+".jsonl")
+		if info, err := os.Stat(path); err == nil && (last == "" || info.ModTime().After(at)) {
+			last, at = path, info.ModTime()
+		}
+	}
+	if last == "" {
+		return "", fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return last, nil
+}
+
+// folderOf returns the folder of what belongs to a session beside its transcript.
+func folderOf(path string) string { return strings.TrimSuffix(path, ".jsonl") }
+
+var notInFolder = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+// longName is the length from which the CLI shortens a folder's name and appends a hash, which this
+// package does not compute. The transcripts say which directory they belong to.
+const longName = 200
+
+// mayHold reports whether the CLI may keep the transcripts of dir in a folder.
+func mayHold(folder, dir string) bool {
+	for _, d := range aliases(dir) {
+		name := notInFolder.ReplaceAllString(d, "-")
+		if name == folder || len(name) > longName && strings.HasPrefix(folder, name[:longName]) {
+			return true
+		}
+	}
+	return false
+}
+
+// aliases returns the absolute path of dir, and the path with its symbolic links resolved.
+func aliases(dir string) []string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return []string{dir}
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+		return []string{abs, real}
+	}
+	return []string{abs}
+}
+
+func sameDir(a, b string) bool {
+	bs := aliases(b)
+	return slices.ContainsFunc(aliases(a), func(dir string) bool { return slices.Contains(bs, dir) })
+}
