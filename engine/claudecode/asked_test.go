@@ -27,14 +27,8 @@ func TestCallIsShownBeforeTheQuestion(t *testing.T) {
 			asked = true
 			return agent.Allow(), nil
 		}
-		s := newSession(e, o)
-		s.ch = newChannel(t.Context())
-		s.servers = newServers(s)
+		s := connected(t, e, o)
 		defer s.ch.cancel(agent.ErrClosed)
-		hear := func(line string) {
-			kind, _ := lineType([]byte(line))
-			s.hear(kind, json.RawMessage(line))
-		}
 		receive := func() {
 			t.Helper()
 			if _, err := s.Receive(t.Context()); err != nil {
@@ -49,17 +43,17 @@ func TestCallIsShownBeforeTheQuestion(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { question("a") })
-		hear(`{"type":"system","subtype":"init"}`)
+		s.line(`{"type":"system","subtype":"init"}`)
 		synctest.Wait()
 		receive()
-		hear(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"t","input":{}}]}}`)
+		s.line(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"t","input":{}}]}}`)
 		synctest.Wait()
 		receive() // the program has the call, and is at work on it
 		synctest.Wait()
 		if asked {
 			t.Error("the program was asked before it was done with the message")
 		}
-		hear(`{"type":"system","subtype":"other"}`)
+		s.line(`{"type":"system","subtype":"other"}`)
 		receive()
 		wg.Wait()
 		if !asked {

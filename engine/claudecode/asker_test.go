@@ -97,7 +97,7 @@ func TestDialogs(t *testing.T) {
 // A hook on any event gets the CLI's input and answers in the CLI's JSON; one that fails is an error
 // to the CLI, which knows from the registration what follows.
 func TestEventHooks(t *testing.T) {
-	const request = `{"subtype":"hook_callback","callback_id":"event-PreCompact-0","input":{"trigger":"auto"}}`
+	const request = `{"subtype":"hook_callback","callback_id":"PreCompact-0","input":{"trigger":"auto"}}`
 	tests := []struct {
 		name string
 		hook func(context.Context, json.RawMessage) (json.RawMessage, error)
@@ -107,7 +107,7 @@ func TestEventHooks(t *testing.T) {
 			return json.RawMessage(`{"systemMessage":` + string(in[len(`{"trigger":`):]) + ``), nil
 		}, `{"systemMessage":"auto"}`},
 		{"says nothing", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }, `{}`},
-		{"says nonsense", func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{`), nil }, `{"error":"the hook's output is no JSON"}`},
+		{"says nonsense", func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{`), nil }, `{"error":"the hook's output is not JSON"}`},
 		{"fails", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, errors.New("broken") }, `{"error":"broken"}`},
 		{"panics", func(context.Context, json.RawMessage) (json.RawMessage, error) { panic("secret") }, `{"error":"hook PreCompact panicked"}`},
 	}

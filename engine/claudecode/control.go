@@ -45,8 +45,8 @@ func (c *Control) Request(ctx context.Context, subtype string, fields any) (json
 	return answer, err
 }
 
-// ask sends a request and decodes its answer.
-func ask[T any](ctx context.Context, c *Control, subtype string, fields any) (*T, error) {
+// requestAs sends a request and decodes its answer.
+func requestAs[T any](ctx context.Context, c *Control, subtype string, fields any) (*T, error) {
 	answer := new(T)
 	if err := c.s.control(ctx, subtype, fields, answer); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (c *Control) Interrupt(ctx context.Context, cancelQueued bool) (*InterruptR
 
 // CancelInput cancels an input that waits. It reports whether it was in time.
 func (c *Control) CancelInput(ctx context.Context, uuid string) (bool, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Cancelled bool `json:"cancelled"`
 	}](ctx, c, "cancel_async_message", map[string]string{"message_uuid": uuid})
 	return r != nil && r.Cancelled, err
@@ -103,7 +103,7 @@ func (c *Control) SetMCPPermissionMode(ctx context.Context, server, mode string)
 	if mode != "" {
 		fields.Mode = &mode
 	}
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Warning string `json:"warning"`
 	}](ctx, c, "set_mcp_permission_mode_override", fields)
 	if err != nil {
@@ -125,12 +125,12 @@ func (c *Control) UpdateSettings(ctx context.Context, source string, settings ma
 
 // ContextEstimate is [agent.Client.ContextUsage] by the CLI's own estimate, without requests to the API.
 func (c *Control) ContextEstimate(ctx context.Context) (*agent.ContextUsage, error) {
-	return ask[agent.ContextUsage](ctx, c, "get_context_usage", map[string]string{"detail": "summary"})
+	return requestAs[agent.ContextUsage](ctx, c, "get_context_usage", map[string]string{"detail": "summary"})
 }
 
 // Version returns the version of the CLI.
 func (c *Control) Version(ctx context.Context) (string, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Version string `json:"version"`
 	}](ctx, c, "get_binary_version", nil)
 	if err != nil {
@@ -150,7 +150,7 @@ type File struct {
 // ReadFile reads a file of the session's folders under the rules of the CLI's tool Read. maxBytes
 // bounds the contents. Zero means the CLI's limit of 1 MB.
 func (c *Control) ReadFile(ctx context.Context, path string, maxBytes int) (*File, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Contents  string `json:"contents"`
 		Path      string `json:"absPath"`
 		Truncated bool   `json:"truncated"`
@@ -195,7 +195,7 @@ type Rewind struct {
 // RewindFiles restores the files as they were at an input. It needs Options.FileCheckpoints. With
 // dryRun it changes nothing.
 func (c *Control) RewindFiles(ctx context.Context, inputUUID string, dryRun bool) (*Rewind, error) {
-	return ask[Rewind](ctx, c, "rewind_files", struct {
+	return requestAs[Rewind](ctx, c, "rewind_files", struct {
 		ID  string `json:"user_message_id"`
 		Dry bool   `json:"dry_run,omitempty"`
 	}{inputUUID, dryRun})
@@ -209,7 +209,7 @@ func (c *Control) StopTask(ctx context.Context, taskID string) error {
 // BackgroundTasks moves the running commands and subagents to the background, or only the one of a
 // tool call. It reports whether there was any.
 func (c *Control) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Backgrounded *bool `json:"backgrounded"`
 	}](ctx, c, "background_tasks", struct {
 		ID string `json:"tool_use_id,omitempty"`
@@ -230,7 +230,7 @@ type TaskOutput struct {
 
 // TaskOutput returns the end of what a background command has written so far.
 func (c *Control) TaskOutput(ctx context.Context, taskID string) (*TaskOutput, error) {
-	return ask[TaskOutput](ctx, c, "get_task_output", map[string]string{"task_id": taskID})
+	return requestAs[TaskOutput](ctx, c, "get_task_output", map[string]string{"task_id": taskID})
 }
 
 // A PluginReload is the state of the session after its plugins were reloaded.
@@ -260,7 +260,7 @@ type ReloadOptions struct {
 
 // ReloadPlugins reloads the plugins from the disk.
 func (c *Control) ReloadPlugins(ctx context.Context, o ReloadOptions) (*PluginReload, error) {
-	return ask[PluginReload](ctx, c, "reload_plugins", struct {
+	return requestAs[PluginReload](ctx, c, "reload_plugins", struct {
 		Hold bool           `json:"hold_on_cache_impact,omitempty"`
 		Busy bool           `json:"refuse_if_busy,omitempty"`
 		Add  []pluginFolder `json:"add_plugins,omitempty"`
@@ -269,7 +269,7 @@ func (c *Control) ReloadPlugins(ctx context.Context, o ReloadOptions) (*PluginRe
 
 // ReloadSkills reloads the skills from the disk and returns them.
 func (c *Control) ReloadSkills(ctx context.Context) ([]event.Command, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Skills []event.Command `json:"skills"`
 	}](ctx, c, "reload_skills", nil)
 	if err != nil {
@@ -280,7 +280,7 @@ func (c *Control) ReloadSkills(ctx context.Context) ([]event.Command, error) {
 
 // ReloadOutputStyles reloads the output styles from the disk and returns their names.
 func (c *Control) ReloadOutputStyles(ctx context.Context) ([]string, error) {
-	r, err := ask[struct {
+	r, err := requestAs[struct {
 		Styles []string `json:"available_output_styles"`
 	}](ctx, c, "reload_output_styles", nil)
 	if err != nil {
@@ -323,5 +323,5 @@ func (c *Control) CallMCPTool(ctx context.Context, tool string, arguments json.R
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	return ask[MCPReply](ctx, c, "mcp_call", map[string]any{"tool": tool, "arguments": arguments})
+	return requestAs[MCPReply](ctx, c, "mcp_call", map[string]any{"tool": tool, "arguments": arguments})
 }

@@ -16,21 +16,18 @@ type fakeCLI struct {
 	in    *bufio.Scanner
 	hello struct {
 		SDKServers []string                   `json:"sdkMcpServers"`
-		Manifests  map[string]manifest        `json:"sdkMcpServerManifests"`
 		MCPServers map[string]json.RawMessage `json:"mcpServers"`
 		System     []string                   `json:"systemPrompt"`
 	}
 	helloLine string
 	next      int
 	heard     []string // requests of the program's servers
-	// honours is set for a CLI that takes manifests; others came before those.
-	honours bool
 }
 
 func fakeMain() { newFakeCLI().run() }
 
 func newFakeCLI() *fakeCLI {
-	f := &fakeCLI{mode: os.Getenv("CLAUDECODE_TEST_MODE"), in: bufio.NewScanner(os.Stdin), honours: os.Getenv("CLAUDECODE_TEST_HONOURS") != ""}
+	f := &fakeCLI{mode: os.Getenv("CLAUDECODE_TEST_MODE"), in: bufio.NewScanner(os.Stdin)}
 	f.in.Buffer(nil, 64<<20)
 	return f
 }
@@ -86,7 +83,6 @@ func (f *fakeCLI) control(id string, request json.RawMessage) {
 	}
 	_ = json.Unmarshal(request, &r)
 	answer := object{"claude_code_version": "2.1.332"}
-	after := func() {}
 	switch {
 	case f.mode == "deaf":
 		return
@@ -95,17 +91,8 @@ func (f *fakeCLI) control(id string, request json.RawMessage) {
 	case r.Subtype == "initialize":
 		f.helloLine = string(request)
 		_ = json.Unmarshal(request, &f.hello)
-		parked := map[string]string{}
 		for _, name := range f.hello.SDKServers {
-			if _, ok := f.hello.Manifests[name]; ok && f.honours {
-				parked[name] = "parked"
-				continue
-			}
 			f.handshake(name)
-		}
-		if len(parked) > 0 {
-			answer["sdk_mcp_manifests_parked"] = parked
-			after = func() { f.connect(parked) }
 		}
 	case r.Subtype == "set_permission_mode":
 		say(object{"type": "control_response", "response": object{"subtype": "error", "request_id": id, "error": "no such mode", "error_code": "invalid_mode"}})
@@ -115,16 +102,6 @@ func (f *fakeCLI) control(id string, request json.RawMessage) {
 		answer["claude_code_version"] = "2.1.200"
 	}
 	say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": id, "response": answer}})
-	after()
-}
-
-// connect connects the servers with a manifest, as the CLI does after its answer to initialize.
-func (f *fakeCLI) connect(parked map[string]string) {
-	for name := range parked {
-		if f.hello.Manifests[name].Tools == nil {
-			f.mcp(name, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-		}
-	}
 }
 
 // listen takes a line that is no answer: requests are remembered and acknowledged.

@@ -13,16 +13,16 @@ import (
 	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
-// A NotFoundError says where the CLI was looked for.
+// A NotFoundError is the error for a missing CLI.
 type NotFoundError struct {
-	// Path is Options.Path, if that was set.
+	// Path is Options.Path.
 	Path string
-	// Searched are the places, in order.
+	// Searched are the places where New looked, in order. It is empty if Path is set.
 	Searched []string
 	Err      error
 }
 
-// Error names the places and the remedy.
+// Error returns the places and the remedy.
 func (e *NotFoundError) Error() string {
 	if e.Path != "" {
 		return fmt.Sprintf("claude-code: the executable in Options.Path cannot be used: %v", e.Err)
@@ -34,9 +34,9 @@ func (e *NotFoundError) Error() string {
 // Unwrap returns the cause.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// find returns the CLI's executable: the one given, else the first on the PATH and at the usual places of
-// its installers. It runs nothing that a checkout brings along: folders of the PATH that are relative, or
-// in the checkout of dir or of this process's directory, are passed over.
+// find returns the CLI's executable: the given one, or else the first on the PATH and in the places
+// where installers put it. It ignores what a checkout may bring along: folders of the PATH that are
+// relative, or in the checkout of dir or of this process's directory.
 func find(given, dir string, env []string) (string, error) {
 	if given != "" {
 		path, err := subproc.LookPath(given, "", env)
@@ -45,7 +45,7 @@ func find(given, dir string, env []string) (string, error) {
 		}
 		return path, nil
 	}
-	trusted, passedOver := trustedPath(dir, env)
+	trusted, ignored := trustedPath(dir, env)
 	path, err := subproc.LookPath("claude", "", append(slices.Clone(env), "PATH="+trusted))
 	if err == nil {
 		return path, nil
@@ -65,7 +65,7 @@ func find(given, dir string, env []string) (string, error) {
 	if errors.As(err, &le) {
 		searched[0] = "claude on the PATH " + le.Path
 	}
-	for _, entry := range passedOver {
+	for _, entry := range ignored {
 		if found, err := subproc.LookPath(filepath.Join(entry, "claude"), "", env); err == nil {
 			searched = append(searched, "not "+found+", which is in the checkout")
 		}
@@ -73,15 +73,15 @@ func find(given, dir string, env []string) (string, error) {
 	return "", &NotFoundError{Searched: searched, Err: err}
 }
 
-// trustedPath is the PATH without the folders that a checkout can fill: relative ones, those in the
-// checkout of dir and of this process's directory, and what npm puts before the others for either. It
-// returns the absolute ones that it left out.
-func trustedPath(dir string, env []string) (path string, passedOver []string) {
+// trustedPath returns the PATH without the folders that a checkout can fill: relative folders, those in
+// the checkout of dir or of this process's directory, and those that npm puts first for either. It also
+// returns the absolute folders that it left out.
+func trustedPath(dir string, env []string) (path string, ignored []string) {
 	var within, bins []string
 	home := homeOf(env)
 	for _, d := range []string{dir, "."} {
 		d = realPath(d)
-		if root := checkoutOf(d); home == "" || !isWithin(realPath(home), root) { // else it is all that is the user's
+		if root := checkoutOf(d); home == "" || !isWithin(realPath(home), root) { // the checkout is not the whole home directory
 			within = append(within, root)
 		}
 		for at := d; ; at = filepath.Dir(at) {
@@ -98,15 +98,15 @@ func trustedPath(dir string, env []string) (path string, passedOver []string) {
 		}
 		real := realPath(entry)
 		if slices.Contains(bins, real) || slices.ContainsFunc(within, func(root string) bool { return isWithin(real, root) }) {
-			passedOver = append(passedOver, entry)
+			ignored = append(ignored, entry)
 			continue
 		}
 		kept = append(kept, entry)
 	}
-	return strings.Join(kept, string(filepath.ListSeparator)), passedOver
+	return strings.Join(kept, string(filepath.ListSeparator)), ignored
 }
 
-// checkoutOf is the repository that contains dir, else dir.
+// checkoutOf returns the root of the repository that contains dir, or dir.
 func checkoutOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -118,7 +118,7 @@ func checkoutOf(dir string) string {
 	}
 }
 
-// realPath is the absolute path without links, as far as it is there.
+// realPath returns the absolute path with symbolic links resolved, if the path exists.
 func realPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -135,7 +135,7 @@ func isWithin(path, root string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// homeOf is the user's home directory; empty if that is not known.
+// homeOf returns the user's home directory, or "" if it is not known.
 func homeOf(env []string) string {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -147,17 +147,7 @@ func homeOf(env []string) string {
 	return ""
 }
 
-// variable is the value of a variable, whose last mention counts; empty if it is not set.
-func variable(env []string, name string) string {
-	for _, kv := range slices.Backward(env) {
-		if n, value, _ := strings.Cut(kv, "="); n == name || runtime.GOOS == "windows" && strings.EqualFold(n, name) {
-			return value
-		}
-	}
-	return ""
-}
-
-// reason is what is wrong with a file that is there.
+// reason returns why a file cannot be executed.
 func reason(err error) string {
 	var le *subproc.LookupError
 	if errors.As(err, &le) {
@@ -166,7 +156,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// places are where installers put the CLI, in the order of the search.
+// places returns the paths where installers put the CLI, in the order of the search.
 func places(env []string) []string {
 	exe := "claude"
 	if runtime.GOOS == "windows" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/internal/growth"
 )
 
@@ -42,7 +43,7 @@ func TestLinesGrowWithTheirLength(t *testing.T) {
 			return `{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":` + quoted(strings.Repeat("1", 8*n)) + `}}}`
 		},
 		"a call for a server": func(n int) string {
-			return `{"type":"x","request":{"method":"tools/call","params":{"name":"x","arguments":{"a":[` + list(n, `%d`) + `]}}}}`
+			return `{"type":"x","method":"tools/call","params":{"name":"x","arguments":{"a":[` + list(n, `%d`) + `]}}}`
 		},
 	}
 	for name, line := range lines {
@@ -50,16 +51,13 @@ func TestLinesGrowWithTheirLength(t *testing.T) {
 			growth.Check(t, 1000, func(n int) int {
 				e, o := fake("polite")
 				o.Logger = slog.New(slog.DiscardHandler)
-				s := newSession(e, o)
-				s.ch = newChannel(t.Context())
-				s.servers = newServers(s)
+				s := connected(t, e, o)
 				data := []byte(line(n))
 				return len(data) + growth.Bytes(func() {
-					kind, _ := lineType(data)
-					var q envelope
-					_ = q.read(data)
-					_, _, _ = readCall(q.Request)
-					s.hear(kind, data)
+					if l, err := event.Decode(data, true); err == nil {
+						s.ch.take(l, len(data))
+					}
+					_, _ = readToolsCall(data)
 				})
 			})
 		})
@@ -80,28 +78,27 @@ func list(n int, format string) string {
 
 // The pieces of a call's arguments, and many calls of a turn, cost no more the more there are.
 func TestStreamsGrowWithTheirLength(t *testing.T) {
-	event := func(text string) []byte { return []byte(`{"type":"stream_event","event":` + text + `}`) }
 	growth.Check(t, 1000, func(n int) int {
 		return growth.Bytes(func() {
-			a := newArguments()
-			a.streamed(event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}`))
+			a := newToolInputs()
+			a.add(&event.ToolInput{Starts: true, ID: "t"})
 			for range n {
-				a.streamed(event(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1111"}}`))
+				a.add(&event.ToolInput{Piece: "1111"})
 			}
-			a.settle("t", json.RawMessage(`{}`))
+			a.complete("t", json.RawMessage(`{}`))
 		})
 	})
 	growth.Check(t, 500, func(n int) int {
 		return growth.Bytes(func() {
-			a := newArguments()
+			a := newToolInputs()
 			for i := range n {
 				id := fmt.Sprintf("t%d", i)
-				a.streamed(event(fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q}}`, i, id)))
-				a.streamed(event(fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"n\":12345678901234567890}"}}`, i)))
-				a.settle(id, json.RawMessage(`{"n":12345678901234567000}`))
+				a.add(&event.ToolInput{Starts: true, Index: i, ID: id})
+				a.add(&event.ToolInput{Index: i, Piece: `{"n":12345678901234567890}`})
+				a.complete(id, json.RawMessage(`{"n":12345678901234567000}`))
 				a.restore(id, json.RawMessage(`{"n":12345678901234567000}`))
 			}
-			a.turnEnded()
+			a.endTurn()
 		})
 	})
 }
@@ -124,39 +121,10 @@ func TestArgumentsGrowWithTheirLength(t *testing.T) {
 				raw := json.RawMessage(value(n))
 				return len(raw) + growth.Bytes(func() {
 					unsafeInteger(raw)
-					handsOn(raw, raw)
-					lossless(raw)
+					passesOn(raw, raw)
+					isLossless(raw)
 					sameRounded(raw, raw)
 				})
-			})
-		})
-	}
-}
-
-// A schema that a server lists is walked in proportion to its size, or to the limit of its depth.
-func TestLooksAtSchemasGrowWithTheirSize(t *testing.T) {
-	schemas := map[string]func(n int) string{
-		"many members": func(n int) string {
-			return `{"type":"object","properties":{` + list(n, `"k%d":{"type":"string"}`) + `}}`
-		},
-		"many references": func(n int) string {
-			return `{"type":"object","$defs":{` + list(n, `"d%d":{"type":"string"}`) + `},"properties":{` + list(n, `"k%d":{"$ref":"#/$defs/d%[1]d"}`) + `}}`
-		},
-		"circles": func(n int) string {
-			return `{"type":"object","properties":{` + list(n, `"k%d":{"anyOf":[{"$ref":"#"},{"$ref":"#/properties/k0"}]}`) + `}}`
-		},
-		"a chain": func(n int) string {
-			return `{"$ref":"#/$defs/d0","$defs":{` + list(n, `"d%d":{"$ref":"#/$defs/e%[1]d"}`) + `,"x":{}}}`
-		},
-		"deep": func(n int) string {
-			return strings.Repeat(`{"type":"array","items":`, n) + `{"type":"string"}` + strings.Repeat(`}`, n)
-		},
-	}
-	for name, schema := range schemas {
-		t.Run(name, func(t *testing.T) {
-			growth.Check(t, 500, func(n int) int {
-				raw := json.RawMessage(schema(n))
-				return len(raw) + growth.Bytes(func() { keepsDigits(raw) })
 			})
 		})
 	}

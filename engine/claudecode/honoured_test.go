@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -101,22 +100,19 @@ func saidBy(t *testing.T, e *Engine, o *agent.Options) []string {
 	if o.MaxToolConcurrency == 0 {
 		o.MaxToolConcurrency = agent.DefaultMaxToolConcurrency
 	}
-	o.Logger = slog.New(slog.DiscardHandler)
-	s := newSession(e, o)
-	s.ch = newChannel(t.Context())
-	s.servers = newServers(s)
-	s.hooks, s.rawHooks = map[string]hookFunc{}, map[string]rawHookFunc{}
+	o.Logger = nil
+	s := connected(t, e, o)
 	defer s.ch.end(io.EOF)
 	defer s.servers.close()
-	var err error
-	if s.servers.configs, err = s.servers.byHost(t.Context(), o.MCPServers); err != nil {
-		t.Fatal(err)
-	}
-	hello, err := s.hello(t.Context())
+	configs, err := s.servers.connect(t.Context(), o.MCPServers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(hello)
+	request, err := s.initRequest(configs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}

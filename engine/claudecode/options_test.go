@@ -87,7 +87,7 @@ func TestHelloCarriesTheOptions(t *testing.T) {
 		}, `"settings":{"permissions":{"ask":["x","y"],"deny":["z"]},"sandbox":{"enabled":true,"network":{"a":1,"b":2}}}`},
 		{"hooks", func(e *Options, _ *agent.Options) {
 			e.EventHooks = []EventHook{{Event: "PreCompact", Func: func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }}}
-		}, `"hooks":{"PreCompact":[{"matcher":null,"hookCallbackIds":["event-PreCompact-0"],"timeout":60,"onFailure":"continue"}],"UserPromptSubmit":[{"matcher":null,"hookCallbackIds":["turn"],"timeout":60,"onFailure":"continue"}]}`},
+		}, `"hooks":{"PreCompact":[{"matcher":null,"hookCallbackIds":["PreCompact-0"],"timeout":60,"onFailure":"continue"}],"UserPromptSubmit":[{"matcher":null,"hookCallbackIds":["UserPromptSubmit-0"],"timeout":60,"onFailure":"continue"}]}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func readParity(t *testing.T) map[string]map[string]parityRow {
 func goNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for name, dir := range map[string]string{"claudecode": ".", "agent": "../../agent", "mcpserver": "../../mcpserver", "mcphost": "../../mcphost", "mcpbridge": "../../mcpbridge"} {
+	for name, dir := range map[string]string{"claudecode": ".", "event": "event", "transcript": "transcript", "agent": "../../agent", "mcpserver": "../../mcpserver", "mcphost": "../../mcphost", "mcpbridge": "../../mcpbridge"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -20,9 +20,7 @@ import (
 func attachedSession(t *testing.T, p mcpserver.Provider) *session {
 	t.Helper()
 	e, o := fake("polite")
-	s := newSession(e, o)
-	s.ch = newChannel(t.Context())
-	s.servers = newServers(s)
+	s := connected(t, e, o)
 	s.servers.attach(map[string]mcphost.ServerConfig{"srv": mcphost.InProcess(p)})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -166,8 +164,8 @@ func TestServersOfTheCLIHaveNoCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
 	t.Setenv("KEPT", "yes")
 	t.Setenv("REFERS", "a${ANTHROPIC_API_KEY}b")
-	s := &session{opts: &agent.Options{Env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ONLY_THE_RUN": "x"}}}
-	env := s.serverEnv(map[string]string{"ANTHROPIC_AUTH_TOKEN": "named", "OWN": "1"})
+	o := &agent.Options{Env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ONLY_THE_RUN": "x"}}
+	env := serverEnv(o, map[string]string{"ANTHROPIC_AUTH_TOKEN": "named", "OWN": "1"})
 	want := map[string]string{"KEPT": "yes", "REFERS": "${REFERS}", "ANTHROPIC_AUTH_TOKEN": "named", "OWN": "1"}
 	for name, value := range want {
 		if env[name] != value {
@@ -267,9 +265,7 @@ func TestNamesThatBecomeOne(t *testing.T) {
 	o.MCPServers = map[string]mcphost.ServerConfig{
 		"pay": mcphost.InProcess(named("eu__send", "a.b", "a_b")), "pay__eu": mcphost.InProcess(named("send")),
 	}
-	s := newSession(e, o)
-	s.ch = newChannel(t.Context())
-	s.servers = newServers(s)
+	s := connected(t, e, o)
 	s.servers.attach(o.MCPServers)
 	t.Cleanup(func() { _ = s.Close() })
 	full := map[string]string{}
@@ -299,7 +295,7 @@ func TestNamesThatBecomeOne(t *testing.T) {
 			t.Errorf("%s is %s", name, full[name])
 		}
 	}
-	if len(full) != 4 || len(s.servers.faults()) != 0 {
-		t.Errorf("the tools are %v, left out %+v", full, s.servers.faults())
+	if len(full) != 4 || len(s.servers.problems()) != 0 {
+		t.Errorf("the tools are %v, left out %+v", full, s.servers.problems())
 	}
 }

@@ -14,39 +14,36 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// The wait before a pool starts another CLI after one that failed, which doubles up to the maximum.
 const (
+	// poolBackoff is the wait before a pool starts another CLI after a failure. It doubles up to poolMaxBackoff.
 	poolBackoff    = 100 * time.Millisecond
 	poolMaxBackoff = 30 * time.Second
-	// poolRest is how long the place of a CLI that was handed out stays empty, unless that has its
-	// first answer before: starting another one takes a core for a second.
+	// poolRest is how long a pool waits for the first answer of a CLI that it handed out before it starts
+	// another CLI, which takes a core for a second.
 	poolRest = 3 * time.Second
-	// poolSettle bounds the wait for a CLI to finish what it does in the background when it starts.
+	// poolSettle limits the time for what a CLI does in the background when it starts.
 	poolSettle = 10 * time.Second
 )
 
 // PoolOptions configures a [Pool]. The zero value, like a nil pointer, means the defaults.
 type PoolOptions struct {
-	// Size is how many CLIs are kept ready. Zero means 1; it must not be negative. Each is a process
-	// of about 200 MB.
+	// Size is the number of CLIs that are kept ready. Zero means 1. A CLI is a process of about 200 MB.
 	Size int
-	// MaxAge is how long one is kept before another takes its place. Zero means for ever; it must
-	// not be negative.
+	// MaxAge is how long a CLI is kept ready before the pool replaces it. Zero means no limit.
 	MaxAge time.Duration
 }
 
-// A Pool keeps started CLIs ready and hands out one for each session: what a session needs to start
-// is then done before its first input. It is an [agent.Engine]:
+// A Pool keeps started CLIs ready and gives one to each session, so that a session does not wait for
+// the start. It is an [agent.Engine]:
 //
 //	pool, err := claudecode.NewPool(ctx, claudecode.New(nil), opts, &claudecode.PoolOptions{Size: 2})
 //	defer pool.Close()
 //	for msg, err := range agent.Query(ctx, pool, "How many are left?", nil) {
 //
-// All sessions have the options that the pool was made with, and an ID of their own; callbacks and
-// servers in this process are shared by them. The place of one that was handed out is filled once it
-// has its first answer, or after a few seconds. A CLI that dies while it waits is replaced, after a
-// wait if it failed before. Once none is ready, a session starts its CLI itself. A Pool is safe for
-// concurrent use.
+// All sessions have the options of the pool and IDs of their own. They share its callbacks and servers
+// in this process. The pool replaces a CLI when its session has the first answer, or after a few
+// seconds. It replaces a CLI that exits while it waits, with a growing delay after failures. If no CLI
+// is ready, a session starts its own. A Pool is safe for concurrent use.
 type Pool struct {
 	engine *Engine
 	opts   agent.Options
@@ -62,7 +59,7 @@ type Pool struct {
 	mu      sync.Mutex // guards the rest
 	closed  bool
 	ready   []*warm
-	resting int           // places that are not filled yet
+	resting int           // CLIs that were handed out and are not replaced yet
 	changed chan struct{} // closed and replaced when ready or failure changes
 	failure error         // of the last start; nil after one that succeeded
 }
@@ -74,11 +71,11 @@ type warm struct {
 	born  time.Time
 }
 
-// errPoolClosed is why sessions that a pool was starting have ended.
+// errPoolClosed ends sessions that a pool is starting when it is closed.
 var errPoolClosed = errors.New("claude-code: the pool is closed")
 
-// NewPool returns a pool that begins to start CLIs. o are the options of all its sessions; they
-// cannot name or resume one. The values of ctx reach what the pool starts; its life ends with Close.
+// NewPool returns a pool that starts CLIs with the options o, which must not name or resume a session.
+// The pool uses the values of ctx and ignores its end: Close ends the pool.
 func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (*Pool, error) {
 	pool := &Pool{
 		engine: e, size: 1, wake: make(chan struct{}, 1), changed: make(chan struct{}),
@@ -110,7 +107,8 @@ func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (
 // Name returns "claude-code".
 func (p *Pool) Name() string { return p.engine.Name() }
 
-// Open hands out a CLI that is ready, or starts one. o must be nil or empty: the options are the pool's.
+// Open returns a session on a CLI that is ready, or starts one. o must be nil or empty: the options are
+// those of the pool.
 func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if fields := beyondDefaults(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: "claude-code pool", Fields: fields}
@@ -129,7 +127,7 @@ func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error
 	}
 }
 
-// take removes the session that has been ready longest; nil if there is none.
+// take removes the session that has been ready longest. It returns nil if none is ready.
 func (p *Pool) take() (*warm, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +145,7 @@ func (p *Pool) take() (*warm, error) {
 	return w, nil
 }
 
-// rest leaves the place of a session that was handed out empty until it has its first answer.
+// rest delays the replacement of a session that was handed out until it has its first answer.
 func (p *Pool) rest(s *session) {
 	timer := time.NewTimer(poolRest)
 	defer timer.Stop()
@@ -163,20 +161,20 @@ func (p *Pool) rest(s *session) {
 	p.wakeUp()
 }
 
-// settle waits until a CLI has connected its servers and made ready what its first turn needs,
-// which it does on its own after it has said hello.
+// settle waits until a CLI has connected its servers and prepared its first turn, which it does after
+// it has answered the first request.
 func (p *Pool) settle(s *session) {
 	ctx, cancel := context.WithTimeout(p.life, poolSettle)
 	defer cancel()
 	for _, request := range []string{"mcp_status", "get_context_usage"} {
 		if err := s.control(ctx, request, map[string]string{"detail": "summary"}, nil); err != nil {
 			p.logger.Debug("claude-code: a CLI of the pool did not settle", "request", request, "error", err)
-			return // it is usable all the same, or the watch sees that it is not
+			return // the CLI is usable nevertheless, or watch sees its end
 		}
 	}
 }
 
-// Ready waits until the pool is full. It returns the reason if a CLI could not be started, and ctx's error.
+// Ready waits until the pool is full. If a CLI cannot be started, Ready returns the reason.
 func (p *Pool) Ready(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -198,8 +196,8 @@ func (p *Pool) Ready(ctx context.Context) error {
 	}
 }
 
-// Close ends the CLIs that wait and waits for that; its wait is bounded. Sessions that were handed
-// out go on: whoever has them closes them. It may be called more than once.
+// Close ends the CLIs that are ready, within bounded time. Sessions that were handed out continue, and
+// their users close them. Close may be called more than once.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -263,7 +261,7 @@ func (p *Pool) full() bool {
 	return len(p.ready)+p.resting >= p.size
 }
 
-// keep puts a session into the pool and watches over it.
+// keep adds a session to the pool and starts watch for it.
 func (p *Pool) keep(s *session) {
 	w := &warm{s: s, taken: make(chan struct{}), born: time.Now()}
 	p.mu.Lock()
@@ -274,7 +272,7 @@ func (p *Pool) keep(s *session) {
 	p.wg.Go(func() { p.watch(w) })
 }
 
-// watch waits until a session is handed out, or takes it out of the pool.
+// watch waits until a session is handed out. If the session ends or becomes too old, watch removes it.
 func (p *Pool) watch(w *warm) {
 	var old <-chan time.Time
 	if p.maxAge > 0 {
@@ -299,11 +297,11 @@ func (p *Pool) watch(w *warm) {
 	}
 	p.mu.Unlock()
 	if i < 0 {
-		return // handed out at the same moment: whoever has it sees its end
+		return // handed out at the same moment, so its user sees the end
 	}
 	if died {
-		p.logger.Warn("claude-code: a CLI died while it waited", "error", context.Cause(w.s.ch.ctx))
-		// One that dies at once, again and again, is not replaced in a hurry.
+		p.logger.Warn("claude-code: a CLI of the pool exited before it was used", "error", context.Cause(w.s.ch.ctx))
+		// A CLI that dies at once is not replaced at once.
 		if young := poolBackoff - time.Since(w.born); young > 0 {
 			select {
 			case <-time.After(young):
@@ -315,7 +313,7 @@ func (p *Pool) watch(w *warm) {
 	p.wakeUp()
 }
 
-// wakeUp tells fill to look again.
+// wakeUp wakes fill.
 func (p *Pool) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
@@ -323,17 +321,14 @@ func (p *Pool) wakeUp() {
 	}
 }
 
-// signal tells Ready to look again. The caller holds p.mu.
+// signal wakes Ready. The caller holds p.mu.
 func (p *Pool) signal() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// alive reports whether the CLI may still answer.
-func (s *session) alive() bool { return s.ch.ctx.Err() == nil }
-
-// beyondDefaults names the options that say more than a nil pointer does. Those that the package
-// agent fills in by itself count as unset.
+// beyondDefaults returns the names of the options that are set to other values than package agent sets
+// by default.
 func beyondDefaults(o *agent.Options) []string {
 	if o == nil {
 		return nil

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -70,6 +72,19 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 	return newVerdict(v, q.ToolUseID), nil
 }
 
+// allowedByRule reports whether an allow rule that the CLI does not have allows a call. The CLI cuts
+// names at the first "__" and would apply such a rule to another server's tools as well. It asks about
+// the calls instead. Questions of rules and hooks have no suggestions, and no rule answers them.
+func (s *session) allowedByRule(ctx context.Context, q *toolQuestion) bool {
+	servers := knownServers(s.opts)
+	withheld := slices.DeleteFunc(slices.Clone(s.opts.AllowedTools), func(rule string) bool { return !servers.Ambiguous(rule) })
+	if len(withheld) == 0 || q.Server.Name == "" || len(q.Suggestions) == 0 {
+		return false
+	}
+	p := policy(s.opts, permission.Options{Allow: withheld, Ask: s.opts.AskTools, Deny: s.opts.DisallowedTools})
+	return p.Decide(permission.Request{Tool: q.ToolName, Server: q.Server.Name, ToolName: s.definition(ctx, q.Server.Name, q.ToolName).name}).Behavior == permission.Allow
+}
+
 // askProgram asks Options.CanUseTool.
 func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.PromptResult, error) {
 	r := &agent.ToolRequest{
@@ -77,7 +92,7 @@ func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.
 		Input: q.Input, Reason: q.Reason, Suggestions: q.Suggestions,
 		Description: q.Description, BlockedPath: q.BlockedPath, AgentID: q.AgentID,
 	}
-	d := s.definition(ctx, q)
+	d := s.definition(ctx, q.Server.Name, q.ToolName)
 	r.Tool, r.Annotations, r.ReadOnly, r.Title = d.name, d.annotations, d.readOnly(), cmp.Or(q.Title, d.title, q.DisplayName)
 	s.inbox.awaitShown(ctx, q.ToolUseID, s.engine.callWait)
 	wait := s.notify(ctx, q)
@@ -118,7 +133,7 @@ func (s *session) nobodyToAsk(ctx context.Context, q *toolQuestion) string {
 	mode := permission.Mode(s.reported.PermissionMode)
 	s.mu.Unlock()
 	p := policy(s.opts, permission.Options{Allow: s.opts.AllowedTools, Ask: s.opts.AskTools, Mode: mode})
-	d := s.definition(ctx, q)
+	d := s.definition(ctx, q.Server.Name, q.ToolName)
 	r := permission.Request{Tool: q.ToolName, Server: q.Server.Name, ToolName: d.name, ReadOnly: d.readOnly()}
 	if decision := p.Decide(r); decision.Message != "" {
 		return decision.Message
@@ -171,7 +186,7 @@ func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, err
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("reading elicitation: %w", err)
 	}
-	ask := s.opts.Elicit()
+	ask := kit.Elicit(s.opts)
 	if ask == nil {
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}

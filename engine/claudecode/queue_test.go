@@ -69,12 +69,9 @@ func TestSendThatFails(t *testing.T) {
 func TestPausedProgramHoldsUpTheCLI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, o := fake("polite")
-		s := newSession(e, o)
-		s.ch = newChannel(t.Context())
-		s.ch.message, s.ch.mayRead = s.hear, s.mayRead
-		s.servers = newServers(s)
+		s := connected(t, e, o)
 		r, w := io.Pipe()
-		s.readers.Go(func() { s.ch.read(r, s.noise) })
+		s.readers.Go(func() { s.ch.read(r) })
 		var sent int
 		line := []byte(`{"type":"system","subtype":"odd","text":"` + strings.Repeat("x", 1<<20) + `"}` + "\n")
 		done := make(chan struct{})
@@ -91,7 +88,7 @@ func TestPausedProgramHoldsUpTheCLI(t *testing.T) {
 		}()
 		synctest.Wait() // nobody goes on: the reader waits for room, and the writer for the reader
 		s.mu.Lock()
-		waiting, size := sent, s.queueSize
+		waiting, size := sent, s.inbox.size
 		s.mu.Unlock()
 		if size > queueBytes+3*len(line) || waiting < 10 {
 			t.Errorf("%d bytes of %d messages wait, want at most %d", size, waiting, queueBytes)
@@ -101,7 +98,7 @@ func TestPausedProgramHoldsUpTheCLI(t *testing.T) {
 		go func() { asked <- s.ch.request(t.Context(), "mcp_status", nil, nil) }()
 		synctest.Wait()
 		s.mu.Lock()
-		more, size := sent, s.queueSize
+		more, size := sent, s.inbox.size
 		s.mu.Unlock()
 		if more <= waiting || size > queueMax+3*len(line) {
 			t.Errorf("with a request: %d messages, %d before; %d bytes, want at most %d", more, waiting, size, queueMax)
@@ -140,12 +137,9 @@ func TestInitIsReceivedFirst(t *testing.T) {
 	}
 	for _, tt := range tests {
 		e, o := fake("polite")
-		s := newSession(e, o)
-		s.ch = newChannel(t.Context())
-		s.servers = newServers(s)
-		s.hear("system", json.RawMessage(early))
-		kind, _ := lineType([]byte(tt.last))
-		s.hear(kind, json.RawMessage(tt.last))
+		s := connected(t, e, o)
+		s.line(early)
+		s.line(tt.last)
 		var got []string
 		for range tt.want {
 			m, err := s.Receive(t.Context())

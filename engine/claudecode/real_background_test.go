@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -111,19 +112,19 @@ func (h *heard) take(t *testing.T, m agent.Message, release func()) {
 			h.late = h.late || r.ToolUseID == "toolu_sub" && len(h.results) == 1 && r.Content.Text() == "late yourself"
 		}
 	default:
-		e, err := EventOf(m)
+		e, err := event.Of(m)
 		if err != nil {
 			t.Error(err)
 		}
 		switch e := e.(type) {
-		case *TaskStartedEvent:
+		case *event.TaskStarted:
 			h.started++
-		case *TaskNotificationEvent:
+		case *event.TaskNotification:
 			if e.Status != "completed" || e.ToolUseID != "toolu_1" {
 				t.Errorf("the task ended as %+v", e)
 			}
 			h.ended++
-		case *BackgroundTasksEvent:
+		case *event.BackgroundTasks:
 			h.backgroundEmpty = len(e.Tasks) == 0
 		}
 	}

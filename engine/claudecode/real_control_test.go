@@ -94,40 +94,40 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 		{"UpdateSettings", "source", func(ctx context.Context) (any, bool, error) {
 			return nil, true, c.UpdateSettings(ctx, "localSettings", map[string]string{"outputStyle": "default"})
 		}},
-		{"Settings", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.Settings(ctx)
+		{"get_settings", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "get_settings", nil)
 			return r, strings.Contains(string(r), "effortLevel"), err
 		}},
-		{"PermissionRules", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.PermissionRules(ctx)
+		{"list_permission_rules", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "list_permission_rules", nil)
 			return r, strings.Contains(string(r), `"state"`), err
 		}},
-		{"Hooks", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.Hooks(ctx)
+		{"get_hooks_listing", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "get_hooks_listing", nil)
 			return r, json.Valid(r), err
 		}},
 		{"ContextEstimate", "", func(ctx context.Context) (any, bool, error) {
 			u, err := c.ContextEstimate(ctx)
 			return u, u != nil && u.MaxTokens > 0 && len(u.Categories) > 0 && u.Extra["memoryFiles"] != nil, err
 		}},
-		{"Usage", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.Usage(ctx)
+		{"get_usage", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "get_usage", map[string]bool{"skip_behaviors": true})
 			return r, strings.Contains(string(r), "rate_limits_available"), err
 		}},
-		{"SessionCost", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.SessionCost(ctx)
+		{"get_session_cost", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "get_session_cost", nil)
 			return r, json.Valid(r), err
 		}},
 		{"Version", "", func(ctx context.Context) (any, bool, error) {
 			v, err := c.Version(ctx)
 			return v, strings.HasPrefix(v, "2."), err
 		}},
-		{"Models", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.Models(ctx)
+		{"list_models", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "list_models", nil)
 			return r, strings.Contains(string(r), "models"), err
 		}},
-		{"FileSuggestions", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.FileSuggestions(ctx, "a")
+		{"file_suggestions", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "file_suggestions", map[string]string{"query": "a"})
 			return r, json.Valid(r), err
 		}},
 		{"ReadFile", "", func(ctx context.Context) (any, bool, error) {
@@ -175,8 +175,8 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 			r, err := c.CallMCPTool(ctx, "mcp__mine__echo", nil)
 			return r, true, err
 		}},
-		{"ReadMCPResource", "resource", func(ctx context.Context) (any, bool, error) {
-			r, err := c.ReadMCPResource(ctx, "every", "ui://nothing")
+		{"mcp_read_resource", "resource", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "mcp_read_resource", map[string]string{"serverName": "every", "uri": "ui://nothing"})
 			return r, true, err
 		}},
 		{"Request", "unsupported", func(ctx context.Context) (any, bool, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -34,13 +35,13 @@ func opened(t *testing.T, e agent.Engine, o *agent.Options) (*agent.Client, *Con
 }
 
 // tellAll sends an input and returns the result and what else was heard.
-func tellAll(t *testing.T, c *agent.Client, in *agent.Input) (*agent.Result, []Event) {
+func tellAll(t *testing.T, c *agent.Client, in *agent.Input) (*agent.Result, []any) {
 	t.Helper()
 	if err := c.SendInput(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	var last *agent.Result
-	var events []Event
+	var events []any
 	for m, err := range c.Response(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func tellAll(t *testing.T, c *agent.Client, in *agent.Input) (*agent.Result, []E
 		if r, ok := m.(*agent.Result); ok {
 			last = r
 		}
-		if e, err := EventOf(m); err != nil {
+		if e, err := event.Of(m); err != nil {
 			t.Error(err)
 		} else if e != nil {
 			events = append(events, e)
@@ -104,12 +105,12 @@ func TestRealSettersHaveEffect(t *testing.T) {
 	}
 	do(control.Rename(t.Context(), "A name of ours"))
 	do(control.ApplySettings(t.Context(), map[string]json.RawMessage{"permissions": json.RawMessage(`{"deny":["mcp__mine__echo"]}`)}))
-	rules, err := control.PermissionRules(t.Context())
+	rules, err := control.Request(t.Context(), "list_permission_rules", nil)
 	if err != nil || !contains(rules, "mcp__mine__echo") {
 		t.Errorf("rules %s, %v", rules, err)
 	}
 	do(control.UpdateSettings(t.Context(), "localSettings", map[string]string{"outputStyle": "Explanatory"}))
-	settings, err := control.Settings(t.Context())
+	settings, err := control.Request(t.Context(), "get_settings", nil)
 	if err != nil || !contains(settings, "Explanatory") {
 		t.Errorf("settings %s, %v", settings, err)
 	}
@@ -169,7 +170,7 @@ func TestRealTasks(t *testing.T) {
 	_, events := tellAll(t, c, agent.Text("go"))
 	var task string
 	for _, e := range events {
-		if e, ok := e.(*TaskStartedEvent); ok {
+		if e, ok := e.(*event.TaskStarted); ok {
 			task = e.TaskID
 		}
 	}
@@ -199,10 +200,10 @@ func TestRealTasks(t *testing.T) {
 			}
 			return
 		}
-		switch e, _ := EventOf(m); e := e.(type) {
-		case *TaskNotificationEvent:
+		switch e, _ := event.Of(m); e := e.(type) {
+		case *event.TaskNotification:
 			stopped = stopped || e.TaskID == task && e.Status == "stopped"
-		case *TaskStartedEvent:
+		case *event.TaskStarted:
 			if e.ToolUseID != "toolu_2" {
 				continue
 			}
@@ -257,7 +258,7 @@ func TestRealReloads(t *testing.T) {
 		Dir: dir, MCPServers: map[string]mcphost.ServerConfig{"cli": annotatedChild()}, SettingSources: []agent.SettingSource{agent.SourceProject},
 	})
 	tellAll(t, c, agent.Text("go"))
-	page, err := control.ReadMCPResource(t.Context(), "cli", "ui://page")
+	page, err := control.Request(t.Context(), "mcp_read_resource", map[string]string{"serverName": "cli", "uri": "ui://page"})
 	if err != nil || !contains(page, "<p>hello</p>") && !contains(page, `\u003cp\u003ehello`) {
 		t.Errorf("page %s, %v", page, err)
 	}
@@ -283,7 +284,7 @@ func TestRealReloads(t *testing.T) {
 	}
 	writeFiles(t, dir, map[string]string{".claude/skills/fold/SKILL.md": "---\nname: fold\ndescription: Folds it\n---\nFold it.", ".claude/output-styles/terse.md": "---\nname: Terse\ndescription: Short\n---\nBe short."})
 	skills, err := control.ReloadSkills(t.Context())
-	if err != nil || !slices.ContainsFunc(skills, func(c Command) bool { return c.Name == "fold" }) {
+	if err != nil || !slices.ContainsFunc(skills, func(c event.Command) bool { return c.Name == "fold" }) {
 		t.Errorf("skills: %+v, %v", skills, err)
 	}
 	styles, err := control.ReloadOutputStyles(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -207,8 +208,8 @@ func TestRealElicitation(t *testing.T) {
 		t.Errorf("notifications: %q", hooked["Notification"])
 	}
 	if !slices.ContainsFunc(msgs, func(m agent.Message) bool {
-		e, err := EventOf(m)
-		done, ok := e.(*ElicitationCompleteEvent)
+		e, err := event.Of(m)
+		done, ok := e.(*event.ElicitationComplete)
 		return err == nil && ok && done.Server == "old" && done.ElicitationID == "e-1"
 	}) {
 		t.Error("nothing says that the link was used")

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -138,8 +139,8 @@ func TestRealQuestions(t *testing.T) {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}
 	if !slices.ContainsFunc(msgs, func(m agent.Message) bool {
-		e, err := EventOf(m)
-		started, ok := e.(*TaskStartedEvent)
+		e, err := event.Of(m)
+		started, ok := e.(*event.TaskStarted)
 		return err == nil && ok && agents[started.TaskID] && started.SubagentType == "reviewer"
 	}) {
 		t.Errorf("no task has the ID of the subagent that asks: %v", agents)
@@ -181,8 +182,8 @@ func TestRealNotificationOfAQuestion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, err := EventOf(msg); err == nil {
-			if e, ok := e.(*InformationalEvent); ok {
+		if e, err := event.Of(msg); err == nil {
+			if e, ok := e.(*event.Informational); ok {
 				informed = append(informed, e.Content)
 			}
 		}

@@ -140,7 +140,7 @@ func TestRealTurnsAreNotMistaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, prompt := range []string{rejoinders[0] + " What is that?", "go on", "go on"} {
+		for _, prompt := range []string{retries[0] + " What is that?", "go on", "go on"} {
 			if err := c.Send(t.Context(), prompt); err != nil {
 				t.Fatal(err)
 			}

@@ -225,17 +225,12 @@ func (w *wild) take(line []byte) {
 		}
 		w.ask("mcp_message", object{"server_name": "mine", "message": object{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": object{"protocolVersion": "2025-11-25", "capabilities": object{}, "clientInfo": object{"name": "wild", "version": "1"}}}})
 		w.ask("mcp_message", object{"server_name": "mine", "message": object{"jsonrpc": "2.0", "method": "notifications/initialized"}})
-		w.answer(m.RequestID, object{"claude_code_version": "2.1.332", "sdk_mcp_manifests_parked": w.parked()})
+		w.answer(m.RequestID, object{"claude_code_version": "2.1.332"})
 		w.at(afterInitialize)
 	case m.Type == "control_request":
 		w.at(atControl)
 		w.answer(m.RequestID, object{})
 	}
-}
-
-// parked is what a CLI may say of the manifests that it was sent.
-func (w *wild) parked() any {
-	return []any{nil, object{"mine": "parked"}, object{"mine": "malformed", "nobody": "parked"}, object{"mine": 7}, "nothing"}[w.IntN(5)]
 }
 
 // answer answers a request: at once or later, once or twice, by success, by an error or not at all.

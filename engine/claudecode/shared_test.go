@@ -190,8 +190,7 @@ func TestHostServerNotifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	e, o := fake("polite")
-	p := &hostServer{host: h, name: "late", s: newSession(e, o)}
+	p := &hostServer{host: h, name: "late"}
 	changed := make(chan string, 64)
 	ss, err := p.OpenSession(t.Context(), &mcpserver.SessionOptions{Notify: func(_ context.Context, n mcpserver.Notification) { changed <- n.Method }})
 	if err != nil {
@@ -219,32 +218,10 @@ func TestHostServerNotifies(t *testing.T) {
 	}
 }
 
-// A schema that would cost a server its whole list on the CLI is mended.
-func TestSchemasForTheCLI(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"type":"object","properties":{"a":{}}}`: `{"type":"object","properties":{"a":{}}}`,
-		`{}`:                                   `{"type":"object"}`,
-		`{"anyOf":[{"required":["a"]}]}`:       `{"anyOf":[{"required":["a"]}],"type":"object"}`,
-		`{"type":["object","null"]}`:           `{"type":"object"}`,
-		`{"type":"object","required":"a"}`:     `{"type":"object"}`,
-		`{"type":"object","required":["a"]}`:   `{"type":"object","required":["a"]}`,
-		`true`:                                 `{"type":"object"}`,
-		`[]`:                                   `{"type":"object"}`,
-		`null`:                                 `{"type":"object"}`,
-		``:                                     `{"type":"object"}`,
-		`{"type":"object","required":[1,"a"]}`: `{"type":"object"}`,
-	} {
-		if got, mended := cliSchema(json.RawMessage(in)); string(got) != want || mended != (in != want) {
-			t.Errorf("%s: got %s, mended %t", in, got, mended)
-		}
-	}
-}
-
 // What goes wrong with a host's server is a result that the model reads.
 func TestHostServerFails(t *testing.T) {
 	h, _ := started(t, 1)
-	e, o := fake("polite")
-	p := &hostServer{host: h, name: "ext0", s: newSession(e, o)}
+	p := &hostServer{host: h, name: "ext0"}
 	ss, err := p.OpenSession(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

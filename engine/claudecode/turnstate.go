@@ -43,6 +43,13 @@ func (t *turnState) allAnswered() bool {
 // quiet reports whether the CLI is idle and no input waits.
 func (t *turnState) quiet() bool { return t.idle && len(t.waiting) == 0 }
 
+// A ruleReview finds rules for tools that do not exist, which the CLI does not report.
+type ruleReview struct {
+	done     bool // there is nothing more to find
+	running  bool // the CLI must not end yet
+	reported map[string]bool
+}
+
 // A turnClock bounds the time of a turn.
 type turnClock struct {
 	timer *time.Timer

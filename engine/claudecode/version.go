@@ -12,36 +12,36 @@ import (
 	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
-// The CLI's versions from which something works (requirements D23, D30, D66).
+// Versions of the CLI (requirements D23, D30, D66).
 const (
-	// oldest is the oldest version that this engine is tested on.
+	// oldest is the oldest version that this engine supports.
 	oldest = "2.1.332"
 	// startupWaitSince is the first version with CLAUDE_CODE_MCP_STARTUP_WAIT_MS.
 	startupWaitSince = "2.1.274"
 )
 
-// versionWait bounds the question which version a CLI is that did not start.
+// versionWait limits the time for asking a CLI that did not start for its version.
 const versionWait = 10 * time.Second
 
-// A VersionError is a CLI that is too old for this package: it did not start, and its version is why.
+// A VersionError is the error of a CLI that did not start because it is too old.
 type VersionError struct {
 	Path string
-	// Version is the CLI's, Least the oldest one that this package is tested on.
+	// Version is the version of the CLI, Least the oldest version that this package supports.
 	Version, Least string
-	// Err is how it ended.
+	// Err is the error of the start.
 	Err error
 }
 
-// Error names both versions and the remedy.
+// Error returns both versions and the remedy.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("claude-code: the CLI %s has version %s, and at least %s is needed: install a newer one (npm install -g @anthropic-ai/claude-code@latest; "+
 		"npm takes an old one if Node.js is too old for the others) or name it in Options.Path\n%v", e.Path, e.Version, e.Least, e.Err)
 }
 
-// Unwrap returns how it ended.
+// Unwrap returns the error of the start.
 func (e *VersionError) Unwrap() error { return e.Err }
 
-// withVersion adds to the error of a CLI that did not start that it is too old, if it is.
+// withVersion returns a VersionError for err, the error of the start, if the CLI is too old.
 func (e *Engine) withVersion(ctx context.Context, path string, o *agent.Options, err error) error {
 	var pe *ProcessError
 	if !errors.As(err, &pe) || pe.Exit == "" || ctx.Err() != nil {
@@ -54,29 +54,29 @@ func (e *Engine) withVersion(ctx context.Context, path string, o *agent.Options,
 	return &VersionError{Path: path, Version: version, Least: oldest, Err: err}
 }
 
-// askVersion has the CLI say which it is; empty if it does not.
+// askVersion returns what the CLI prints for --version, or "".
 func (e *Engine) askVersion(ctx context.Context, path string, o *agent.Options) string {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	command, words := e.opts.command(path, []string{"--version"})
-	proc, err := subproc.Start(ctx, subproc.Options{Command: command, Args: words, Env: childEnv(&e.opts, o), Dir: o.Dir, Grace: e.grace})
+	name, words := command(&e.opts, path, []string{"--version"})
+	proc, err := subproc.Start(ctx, subproc.Options{Command: name, Args: words, Env: childEnv(&e.opts, o), Dir: o.Dir, Grace: e.grace})
 	if err != nil {
 		return ""
 	}
 	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
 	defer stop()
 	_ = proc.Stdin.Close()
-	said, err := io.ReadAll(io.LimitReader(proc.Stdout, 200))
+	out, err := io.ReadAll(io.LimitReader(proc.Stdout, 200))
 	_ = proc.Close()
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(said))
+	return strings.TrimSpace(string(out))
 }
 
-// warnOfVersion logs, once a session, what the CLI is too old for.
+// warnOfVersion logs, once for each session, what the CLI is too old for.
 func (s *session) warnOfVersion(ctx context.Context, version string) {
-	startupWait, _ := s.lookupEnv("CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
+	startupWait, _ := lookupEnv(s.opts)("CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
 	switch {
 	case version == "":
 	case olderThan(version, startupWaitSince) && startupWait != "":
@@ -86,7 +86,7 @@ func (s *session) warnOfVersion(ctx context.Context, version string) {
 	}
 }
 
-// olderThan compares versions number by number. What cannot be read is not older.
+// olderThan compares versions number by number. A version that cannot be read is not older.
 func olderThan(version, than string) bool {
 	var a, b [3]int
 	if _, err := fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d %d", &a[0], &a[1], &a[2]); err != nil {

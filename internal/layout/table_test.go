@@ -72,13 +72,16 @@ var rooms = []room{
 			"internal/toolname", "internal/schemaguard",
 		},
 	},
+	{path: "engine/claudecode/event", imports: []string{"agent", "internal/jsonscan"}},
+	{path: "engine/claudecode/transcript", imports: []string{"agent", "internal/jsonl"}},
 	{
 		path: "engine/claudecode",
 		imports: []string{
-			"engine/internal/kit",
+			"engine/internal/kit", "engine/claudecode/event",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolresult", "toolschema",
 			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
 		},
+		tests: []string{"engine/claudecode/transcript"},
 	},
 	{path: "engine/enginetest", tests: []string{"agent", "mcphost", "mcpserver", "mcpbridge", "permission", "engine/native", "engine/claudecode"}},
 

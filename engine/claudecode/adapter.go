@@ -1,0 +1,296 @@
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolresult"
+	"github.com/tenon-sdk/tenon/toolschema"
+)
+
+// An adapter presents a server in this process in the form that the CLI accepts. For one malformed
+// tool the CLI drops a server's whole list, it drops other tools silently, and it loses parts of
+// results. An adapter repairs tools, reports those that it cannot repair, and converts results so that
+// the model sees everything.
+type adapter struct {
+	mcpserver.Provider
+	name   string
+	inputs *toolInputs
+	log    *slog.Logger
+	// siblings returns the names of all servers of the session.
+	siblings func() []string
+	// onElicit asks the user. Nil means that nobody can be asked.
+	onElicit func(ctx context.Context, server string, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	// alwaysLoad puts the definitions of all tools in every request.
+	alwaysLoad bool
+	// logged reports that the log of the session already has the tools that are left out.
+	logged bool
+
+	mu     sync.Mutex // guards the rest
+	begun  int        // how many lists were begun
+	listed int        // the list that the rest is from
+	tools  map[string]toolDefinition
+	left   []agent.MCPServerError // the tools that are left out
+}
+
+// A toolDefinition is a tool under the name that the CLI has for it.
+type toolDefinition struct {
+	name        string // the server's
+	title       string
+	annotations *mcp.ToolAnnotations // may be nil
+	model       toolschema.Model
+}
+
+// readOnly reports whether the tool says that it changes nothing.
+func (d toolDefinition) readOnly() bool { return d.annotations != nil && d.annotations.ReadOnlyHint }
+
+// maxName is the length of the longest full name that the CLI does not drop.
+const maxName = 128
+
+// OpenSession opens a session on the server with adapted tools and results.
+func (a *adapter) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	var opts mcpserver.SessionOptions
+	if o != nil {
+		opts = *o
+	}
+	opts.Elicit = nil // the CLI answers no server in this process
+	if a.onElicit != nil {
+		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			return a.onElicit(ctx, a.name, p)
+		}
+	}
+	opts.OnFailure = a.logFailure
+	ss, err := a.Provider.OpenSession(ctx, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return &adapterSession{ss, a}, nil
+}
+
+// timedOutKey is the key of a context's *bool that is set when a call exceeds its time limit.
+type timedOutKey struct{}
+
+// logFailure logs a call that exceeded its time limit or panicked.
+func (a *adapter) logFailure(ctx context.Context, f mcpserver.Failure) {
+	if f.Timeout == 0 {
+		a.log.ErrorContext(ctx, "panic in a server of this process", "server", a.name, "tool", f.Name, "panic", f.Panic, "stack", f.Stack)
+		return
+	}
+	a.log.WarnContext(ctx, "call timed out in a server of this process", "server", a.name, "tool", f.Name, "limit", f.Timeout)
+	if timedOut, ok := ctx.Value(timedOutKey{}).(*bool); ok {
+		*timedOut = true
+	}
+}
+
+// find returns the tool with a full name.
+func (a *adapter) find(full string) (toolDefinition, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for alias, d := range a.tools {
+		if toolname.Full(a.name, alias) == full {
+			return d, true
+		}
+	}
+	return toolDefinition{}, false
+}
+
+// ownName returns the server's name of a tool.
+func (a *adapter) ownName(alias string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return cmp.Or(a.tools[alias].name, alias)
+}
+
+// leftOut returns the tools that are left out.
+func (a *adapter) leftOut() []agent.MCPServerError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.left)
+}
+
+type adapterSession struct {
+	mcpserver.ServerSession
+	a *adapter
+}
+
+// ListTools returns the tools that the CLI accepts, under names that it accepts.
+func (ss *adapterSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
+	a := ss.a
+	a.mu.Lock()
+	a.begun++
+	n := a.begun
+	a.mu.Unlock()
+	tools, err := ss.ServerSession.ListTools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, definitions, left := a.adapt(ctx, tools)
+	a.mu.Lock()
+	before := a.left
+	if n > a.listed { // a slow list does not replace a later one
+		a.listed, a.tools, a.left = n, definitions, left
+	}
+	a.mu.Unlock()
+	for _, e := range left {
+		if !a.logged && !slices.ContainsFunc(before, func(b agent.MCPServerError) bool { return b.Message == e.Message }) {
+			a.log.WarnContext(ctx, "tool left out", "server", a.name, "reason", e.Message)
+		}
+	}
+	return out, nil
+}
+
+// adapt returns the tools for the CLI, their definitions by name, and the tools that are left out.
+func (a *adapter) adapt(ctx context.Context, tools []*mcp.Tool) (out []*mcp.Tool, definitions map[string]toolDefinition, left []agent.MCPServerError) {
+	out, definitions = make([]*mcp.Tool, 0, len(tools)), map[string]toolDefinition{}
+	leaveOut := func(tool, why string) {
+		left = append(left, agent.MCPServerError{Name: a.name, Type: "tool_left_out", Message: "tool " + quoted(tool) + " is left out: " + why})
+	}
+	if p, ok := a.Provider.(interface{ Rejected() []mcpserver.Rejection }); ok {
+		for _, r := range p.Rejected() {
+			if r.Kind == mcpserver.KindTool {
+				leaveOut(r.Name, r.Err.Error())
+			}
+		}
+	}
+	prefix := toolname.Server(a.name) + "__"
+	servers := toolname.NewServers(a.siblings())
+	alike := make(map[string]int, len(tools)) // how many tools have a name once it is normalized
+	for _, t := range tools {
+		alike[toolname.Normalize(t.Name)]++
+	}
+	o := &toolschema.Options{MaxName: maxName, Budget: &toolschema.Budget{}}
+	for _, t := range tools {
+		schema, err := json.Marshal(t.InputSchema)
+		if err != nil {
+			leaveOut(t.Name, err.Error())
+			continue
+		}
+		full := "" // made of the two names
+		if normal := toolname.Normalize(t.Name); alike[normal] > 1 && normal != t.Name || servers.Unclear(a.name, t.Name) {
+			full = toolname.FitHashed(a.name, t.Name, maxName)
+		}
+		m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: a.name, Name: t.Name, FullName: full, Description: t.Description, InputSchema: schema}, o)
+		alias, fits := strings.CutPrefix(m.Name, prefix)
+		first, taken := definitions[alias]
+		switch {
+		case q != nil:
+			leaveOut(t.Name, q.Reason)
+			continue
+		case !fits || alias == "":
+			leaveOut(t.Name, "with its server's name it is too long")
+			continue
+		case taken:
+			leaveOut(t.Name, "its name "+m.Name+" belongs to tool "+quoted(first.name))
+			continue
+		}
+		title := t.Title
+		if title == "" && t.Annotations != nil {
+			title = t.Annotations.Title
+		}
+		definitions[alias] = toolDefinition{t.Name, title, t.Annotations, m}
+		adapted := *t
+		adapted.Name, adapted.Description, adapted.InputSchema = alias, m.Description, m.InputSchema
+		if a.alwaysLoad {
+			adapted.Meta = alwaysLoaded(t.Meta)
+		}
+		out = append(out, &adapted)
+	}
+	return out, definitions, left
+}
+
+// quoted returns a text as a JSON string.
+func quoted(s string) string {
+	out, err := json.Marshal(s)
+	if err != nil {
+		return s
+	}
+	return string(out)
+}
+
+// CallTool calls a tool by the CLI's name for it.
+func (ss *adapterSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpserver.Result, error) {
+	a := ss.a
+	id, _ := c.Meta[toolUseIDKey].(string)
+	if n := unsafeInteger(c.Arguments); n != "" && !a.inputs.certain(id, c.Arguments) {
+		return a.refuseRounded(ctx, c.Name, n), nil
+	}
+	a.mu.Lock()
+	d, ok := a.tools[c.Name]
+	a.mu.Unlock()
+	if ok {
+		c.Name, c.Arguments = d.name, d.model.RestoreArgs(c.Arguments)
+	}
+	timedOut := false
+	r, err := ss.ServerSession.CallTool(context.WithValue(ctx, timedOutKey{}, &timedOut), c)
+	if err != nil || r == nil {
+		return r, err
+	}
+	shown := a.convert(ctx, c.Name, r)
+	if shown != r && id != "" && !r.IsError {
+		a.keepResult(id, r)
+	}
+	if timedOut && shown.IsError {
+		mayHaveRun := *shown // the result may be shared
+		mayHaveRun.Content = append(slices.Clone(shown.Content), &mcp.TextContent{Text: "The tool may have run."})
+		shown = &mayHaveRun
+	}
+	return shown, nil
+}
+
+// refuseRounded refuses a call whose input has an integer that the CLI may have rounded: the wrong
+// record is worse than none. The engine has the model's text except in calls of subagents, whose
+// stream the CLI does not repeat, and of servers that are added to a session that began with none.
+func (a *adapter) refuseRounded(ctx context.Context, tool, number string) *mcpserver.Result {
+	a.log.WarnContext(ctx, "claude-code: a call was refused because the CLI may have rounded an integer in its input",
+		"server", a.name, "tool", a.ownName(tool), "number", number)
+	return mcpserver.Errorf("The arguments have the integer %s, which may have lost digits on its way here: integers beyond %d are rounded. "+
+		"The tool was not called. Give it as a string if the tool takes one.", number, maxSafeInteger)
+}
+
+// convert returns a result of which the CLI shows the model everything. Of an error result the CLI
+// shows only the texts. It shows structured content in place of all texts, with rounded numbers.
+func (a *adapter) convert(ctx context.Context, tool string, r *mcpserver.Result) *mcpserver.Result {
+	out := *r
+	isStructured := func(b mcp.Content) bool {
+		t, ok := b.(*mcp.TextContent)
+		return ok && (t.Text == string(r.StructuredContent) || sameExact(json.RawMessage(t.Text), r.StructuredContent))
+	}
+	isOther := func(b mcp.Content) bool { return !isStructured(b) }
+	switch {
+	case r.IsError:
+		out.Content, out.StructuredContent = nil, nil
+		for _, b := range toolresult.Convert(ctx, a.name, tool, r, nil) {
+			out.Content = append(out.Content, &mcp.TextContent{Text: b.Text})
+		}
+		return &out
+	case len(r.StructuredContent) == 0, isLossless(r.StructuredContent) && !slices.ContainsFunc(r.Content, isOther):
+		return r
+	}
+	out.Content, out.StructuredContent = slices.Clone(r.Content), nil
+	if !slices.ContainsFunc(r.Content, isStructured) {
+		out.Content = append(out.Content, &mcp.TextContent{Text: string(r.StructuredContent)})
+	}
+	return &out
+}
+
+// keepResult keeps the tool's own result for the program, in the CLI's form.
+func (a *adapter) keepResult(id string, r *mcpserver.Result) {
+	raw, err := json.Marshal(struct {
+		Content    []mcp.Content   `json:"content"`
+		Structured json.RawMessage `json:"structuredContent,omitempty"`
+		Meta       mcp.Meta        `json:"_meta,omitempty"`
+	}{append([]mcp.Content{}, r.Content...), r.StructuredContent, r.Meta})
+	if err == nil {
+		a.inputs.keepResult(id, raw)
+	}
+}
