@@ -13,158 +13,161 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// Options configures an engine. The zero value, like a nil pointer, means the defaults. What a
-// program says on every engine is in [agent.Options]; here is what only the CLI knows. Making
-// an engine costs nothing: sessions that differ in these options have engines of their own.
+// Options are the options of an engine that only the CLI has. The options of every engine are in
+// [agent.Options]. The zero value, like a nil pointer, means the defaults. Engines cost nothing:
+// sessions with different options use different engines.
 type Options struct {
-	// Path is the CLI's executable. Empty means that it is looked for on the PATH and where its installers
-	// put it, but not in the checkout of agent.Options.Dir; see [NotFoundError].
+	// Path is the CLI's executable. If it is empty, the engine looks on the PATH and where installers put
+	// the CLI, but not in the checkout of agent.Options.Dir. See [NotFoundError].
 	Path string
-	// Launcher is a command that starts the CLI in place of the system: {"docker", "run", "-i",
-	// "image"}, say, or {"node", "--max-old-space-size=4096"}. Path (which must then be set, and is
-	// not looked at) and the CLI's arguments follow it. It must hand stdin, stdout and signals on.
+	// Launcher is a command that starts the CLI, such as {"docker", "run", "-i", "image"} or {"node",
+	// "--max-old-space-size=4096"}. The engine appends Path, which must be set and is not checked, and the
+	// CLI's arguments. The command must pass on stdin, stdout and signals.
 	Launcher []string
-	// BuiltinTools are the CLI's own tools that the model gets, such as "Bash" and "Read"; "default"
-	// stands for all. Nil means none: the model has the program's tools, as on every engine.
+	// BuiltinTools are the CLI's own tools that the model gets, such as "Bash" and "Read". "default" means
+	// all. Nil means none: the model has the program's tools, as on every engine.
 	BuiltinTools []string
-	// ExtraArgs are passed to the CLI as they are, last.
+	// ExtraArgs are appended to the arguments of the CLI.
 	ExtraArgs []string
-	// Stderr gets each line that the CLI writes to its standard error. Nil means none; the end of it
-	// is in the error of a run that failed all the same.
+	// Stderr receives each line of the CLI's standard error. It may be nil. The error of a failed run has
+	// the last lines in any case.
 	Stderr func(line string)
 
-	// Preset is the CLI's own system prompt in place of agent.Options.SystemPrompt, which must then
-	// be empty; AppendSystemPrompt is added to it. Nil means the program's prompt, or none.
+	// Preset selects the CLI's own system prompt, with AppendSystemPrompt appended. SystemPrompt must then
+	// be empty. Nil means the program's prompt, or none.
 	Preset *Preset
-	// FreshPrompt has the system prompt made anew for each request. Without it the CLI may record the
-	// first one with the session and send that for as long as the conversation lives.
+	// FreshPrompt renders the system prompt again for each request. By default the CLI may store the first
+	// one with the session and send it for the whole conversation.
 	FreshPrompt bool
-	// PlanInstructions replace what the CLI tells the model to do in the mode "plan".
+	// PlanInstructions replace the CLI's instructions for the model in the mode "plan".
 	PlanInstructions string
-	// VerbatimPrompts keeps the CLI from expanding @path and slash commands in the program's inputs.
+	// VerbatimPrompts disables the expansion of @path and slash commands in inputs.
 	VerbatimPrompts bool
 
-	// Agents are subagents by name, which the model calls with the CLI's tool "Agent".
+	// Agents are the subagents by name. The model calls them with the CLI's tool "Agent".
 	Agents map[string]AgentDefinition
-	// Agent is the agent that the main conversation runs as. Empty means none.
+	// Agent is the agent for the main conversation. Empty means none.
 	Agent string
-	// Skills are the skills that are switched on; "all" stands for every one. Nil leaves it to the CLI.
+	// Skills are the enabled skills. "all" means every skill. Nil means the CLI's default.
 	Skills []string
-	// Plugins are loaded from folders.
+	// Plugins are loaded in addition to those of the settings.
 	Plugins []Plugin
-	// ToolAliases name the tool that is run in place of another: {"Bash": "mcp__box__bash"}.
+	// ToolAliases maps tools to the tools that run in their place: {"Bash": "mcp__box__bash"}.
 	ToolAliases map[string]string
 
-	// Settings are settings of the CLI in the form of its settings file, above those of the user and
-	// the project. They travel over stdin. Nil means none.
+	// Settings are settings in the form of the CLI's settings file. They override those of the user and
+	// the project. Nil means none.
 	Settings json.RawMessage
-	// Sandbox is the member "sandbox" of those settings. Nil means none.
+	// Sandbox is the member "sandbox" of Settings. Nil means none.
 	Sandbox json.RawMessage
-	// ManagedSettings are settings that restrict what the session may do, for programs that embed the
-	// CLI. An administrator's own stand above them. Nil means none.
+	// ManagedSettings are restrictions of the session, for programs that embed the CLI. An
+	// administrator's settings override them. Nil means none.
 	ManagedSettings json.RawMessage
-	// AllowBypass lets the session be switched to the mode "bypassPermissions" later.
+	// AllowBypass allows a later change to the mode "bypassPermissions".
 	AllowBypass bool
-	// NoPrompts has the CLI deny whatever would be asked about; agent.Options.CanUseTool is not called.
+	// NoPrompts denies every call that needs a question. agent.Options.CanUseTool is not called.
 	NoPrompts bool
 
-	// AdditionalDirectories are folders beside agent.Options.Dir that the CLI's tools may use.
+	// AdditionalDirectories are folders that the CLI's tools may use in addition to agent.Options.Dir.
 	AdditionalDirectories []string
-	// ProjectConfigRoot is the checkout whose project settings count in place of Dir's. Empty means Dir's.
+	// ProjectConfigRoot is the checkout whose project settings apply. Empty means that of Dir.
 	ProjectConfigRoot string
-	// FileCheckpoints keeps copies of files before they change, for [Control.RewindFiles].
+	// FileCheckpoints keeps copies of files before changes, for [Control.RewindFiles].
 	FileCheckpoints bool
-	// NoPersistence keeps the session off the disk: it can not be resumed.
+	// NoPersistence does not store the session, so that it cannot be resumed.
 	NoPersistence bool
-	// Title is a new session's title. Empty means that the CLI makes one.
+	// Title is the title of a new session. If it is empty, the CLI makes one.
 	Title string
-	// Mirror gets what the CLI has just written to its transcripts, in order; see [Transcripts] for
-	// their form. It must not block for long. Nil means none; it excludes NoPersistence.
+	// Mirror receives the entries that the CLI writes to transcripts, in order. Package transcript reads
+	// their form. Mirror must not block for long. It may be nil, and must be nil with NoPersistence.
 	Mirror func(path string, entries []json.RawMessage)
 
-	// TaskBudget is a number of tokens that the model is told to make do with. Zero means none.
+	// TaskBudget is the number of tokens that the CLI tells the model to stay within. Zero means none.
 	TaskBudget int
-	// Betas are beta features of the API, by their header's values.
+	// Betas are beta features of the API, as in the header anthropic-beta.
 	Betas []string
-	// HookEvents adds the messages hook_started, hook_progress and hook_response of the CLI's own hooks.
+	// HookEvents enables the messages hook_started, hook_progress and hook_response about hooks of settings.
 	HookEvents bool
-	// EventHooks are hooks on any event that the CLI knows; see [EventHook].
+	// EventHooks are hooks on any event of the CLI. See [EventHook].
 	EventHooks []EventHook
-	// SubagentText passes on what subagents say and think, and not only their tool calls.
+	// SubagentText enables messages with the text and thinking of subagents. By default there are only
+	// their tool calls.
 	SubagentText bool
-	// SubagentSummaries has the CLI sum up, about every 30 seconds, what a running subagent does.
+	// SubagentSummaries enables a summary of each running subagent about every 30 seconds.
 	SubagentSummaries bool
-	// PromptSuggestions has the CLI guess the user's next input after each turn.
+	// PromptSuggestions enables a guess at the user's next input after each turn.
 	PromptSuggestions bool
-	// TaskStops says that the program can stop single background tasks by [Control.StopTask]: an
-	// interrupt then leaves them running.
+	// TaskStops leaves background tasks running after an interrupt, for programs that stop them by
+	// [Control.StopTask].
 	TaskStops bool
-	// OnDialog answers the CLI's dialogs of the kinds in DialogKinds. Nil means that there are none.
+	// OnDialog answers dialogs of the kinds in DialogKinds. Nil means that there are none.
 	OnDialog DialogFunc
-	// DialogKinds are the kinds of dialog that OnDialog can show. It needs OnDialog.
+	// DialogKinds are the kinds of dialogs that OnDialog can show.
 	DialogKinds []string
-	// QuestionPreview is the form of previews in the CLI's tool AskUserQuestion: "markdown" or "html". Empty leaves it to the CLI.
+	// QuestionPreview is the form of previews in the CLI's tool AskUserQuestion: "markdown" or "html".
+	// Empty means the CLI's default.
 	QuestionPreview string
-	// Debug has the CLI write its debug log, to DebugFile if that is set and to its stderr otherwise.
+	// Debug enables the CLI's debug log, which goes to DebugFile or else to the standard error.
 	Debug     bool
 	DebugFile string
 }
 
-// A Preset is the CLI's own system prompt.
+// A Preset configures the CLI's own system prompt.
 type Preset struct {
-	// ExcludeDynamicSections moves what differs between users and folders into the first input, so
-	// that the prompt is the same for all and can be cached across them.
+	// ExcludeDynamicSections moves the parts that depend on the user and the folder to the first input, so
+	// that the prompt can be cached across users and folders.
 	ExcludeDynamicSections bool
 }
 
-// PromptBoundary divides, in agent.Options.SystemPrompt, what is the same in all sessions, and can
-// be cached across them, from what follows and is not.
+// PromptBoundary in agent.Options.SystemPrompt separates the beginning that is the same in all
+// sessions, and can be cached across them, from the rest.
 const PromptBoundary = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
 
-// A Plugin is a folder with a plugin of the CLI.
+// A Plugin is a plugin of the CLI.
 type Plugin struct {
-	// Path is the folder.
+	// Path is the folder of the plugin.
 	Path string
-	// SkipMCP leaves the plugin's MCP servers out.
+	// SkipMCP excludes the plugin's MCP servers.
 	SkipMCP bool
 }
 
-// An AgentDefinition is a subagent. Zero values leave it to the CLI.
+// An AgentDefinition defines a subagent. Zero values mean the CLI's defaults.
 type AgentDefinition struct {
 	// Description tells the model when to use the agent.
 	Description string `json:"description"`
-	// Prompt is the agent's system prompt.
+	// Prompt is the system prompt of the agent.
 	Prompt string `json:"prompt"`
-	// Tools are the tools that it gets. Nil means those of the main conversation.
+	// Tools are the tools of the agent. Nil means those of the main conversation.
 	Tools []string `json:"tools,omitempty"`
-	// DisallowedTools are taken from these.
+	// DisallowedTools are excluded from Tools.
 	DisallowedTools []string `json:"disallowedTools,omitempty"`
-	// Model is an alias, a model's ID, or "inherit".
+	// Model is an alias, the ID of a model, or "inherit".
 	Model string `json:"model,omitempty"`
-	// MCPServers are names of servers of the session.
+	// MCPServers are the names of servers of the session.
 	MCPServers []string `json:"mcpServers,omitempty"`
-	// Skills are loaded into its context.
+	// Skills are loaded into the context of the agent.
 	Skills []string `json:"skills,omitempty"`
-	// InitialPrompt is the first input when it runs as the main conversation.
+	// InitialPrompt is the first input if the agent runs as the main conversation.
 	InitialPrompt string `json:"initialPrompt,omitempty"`
-	// MaxTurns is how many times the model may be asked.
+	// MaxTurns limits the number of requests to the model.
 	MaxTurns int `json:"maxTurns,omitempty"`
-	// AutoCompactWindow is the number of tokens at which its conversation is compacted.
+	// AutoCompactWindow is the number of tokens at which the conversation is compacted.
 	AutoCompactWindow int `json:"autoCompactWindow,omitempty"`
-	// Background runs it without the main conversation waiting for it.
+	// Background runs the agent without the main conversation waiting for it.
 	Background bool `json:"background,omitempty"`
-	// OmitClaudeMD leaves the CLAUDE.md files out.
+	// OmitClaudeMD excludes the CLAUDE.md files.
 	OmitClaudeMD bool `json:"omitClaudeMd,omitempty"`
-	// Memory is the scope of its memory files: "user", "project" or "local".
+	// Memory is the scope of the memory files: "user", "project" or "local".
 	Memory string `json:"memory,omitempty"`
 	// Effort is "low", "medium", "high", "xhigh" or "max".
 	Effort string `json:"effort,omitempty"`
-	// PermissionMode is its mode.
+	// PermissionMode is the permission mode of the agent.
 	PermissionMode permission.Mode `json:"permissionMode,omitempty"`
-	// Observer names up to four agents, separated by commas, that watch it; ObserverMessage is added to what they get.
+	// Observer names up to four agents, separated by commas, that observe this agent. ObserverMessage is
+	// added to their input.
 	Observer        string `json:"observer,omitempty"`
 	ObserverMessage string `json:"observerMessage,omitempty"`
-	// CriticalReminder is repeated to it.
+	// CriticalReminder is repeated to the agent.
 	CriticalReminder string `json:"criticalSystemReminder_EXPERIMENTAL,omitempty"`
 }
 
@@ -228,20 +231,20 @@ func (o *Options) clone() Options {
 	return c
 }
 
-// An OptionError is a field of [Options] that cannot be used as it is.
+// An OptionError is the error for an invalid field of [Options].
 type OptionError struct {
-	// Field is the field's name in Options.
+	// Field is the name of the field.
 	Field string
-	// Problem says what is wrong, Remedy what to do about it.
+	// Problem is what is wrong, Remedy what to do about it.
 	Problem, Remedy string
 }
 
-// Error names the field, the problem and the remedy.
+// Error returns the field, the problem and the remedy.
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("claude-code: Options.%s %s: %s", e.Field, e.Problem, e.Remedy)
 }
 
-// check reports the first option that cannot be used together with the run's.
+// check returns an error for the first invalid option.
 func (o *Options) check(run *agent.Options) error {
 	for _, object := range []struct {
 		field string
@@ -260,7 +263,7 @@ func (o *Options) check(run *agent.Options) error {
 	case len(o.DialogKinds) > 0 && o.OnDialog == nil:
 		return &OptionError{"DialogKinds", "is set without OnDialog", "set OnDialog"}
 	case o.Mirror != nil && o.NoPersistence:
-		return &OptionError{"Mirror", "is set together with NoPersistence", "set one of them: only what was written is mirrored"}
+		return &OptionError{"Mirror", "is set together with NoPersistence", "set one of them: only stored entries are mirrored"}
 	case o.TaskBudget < 0:
 		return &OptionError{"TaskBudget", fmt.Sprintf("is %d", o.TaskBudget), "set a number of tokens, or 0 for none"}
 	case o.QuestionPreview != "" && o.QuestionPreview != "markdown" && o.QuestionPreview != "html":
