@@ -108,14 +108,17 @@ func (s *session) definition(ctx context.Context, server, tool string) toolDefin
 	return toolDefinition{}
 }
 
-// MCPStatus returns the CLI's status of the servers.
+// MCPStatus returns the CLI's status of the servers. A server in this process that the CLI has not
+// connected yet is pending.
 func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error) {
 	var status mcpStatus
 	if err := s.control(ctx, "mcp_status", nil, &status); err != nil {
 		return nil, err
 	}
+	missing := s.servers.names()
 	var out []mcphost.ServerStatus
 	for _, row := range status.Servers {
+		delete(missing, row.Name)
 		if st, ok := s.servers.hostStatus(row.Name, string(row.Status)); ok {
 			out = append(out, st)
 			continue
@@ -139,6 +142,13 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 			st.Tools = append(st.Tools, mcphost.Tool{FullName: full, LongName: full, Server: row.Name, Name: t.Name, ReadOnly: t.Annotations.ReadOnly})
 		}
 		slices.SortFunc(st.Tools, func(a, b mcphost.Tool) int { return cmp.Compare(a.FullName, b.FullName) })
+		out = append(out, st)
+	}
+	for name := range missing {
+		st, ok := s.servers.hostStatus(name, string(mcphost.StatusConnected))
+		if !ok {
+			st = mcphost.ServerStatus{Name: name, Status: mcphost.StatusPending, Transport: "sdk"}
+		}
 		out = append(out, st)
 	}
 	slices.SortFunc(out, func(a, b mcphost.ServerStatus) int { return cmp.Compare(a.Name, b.Name) })

@@ -257,6 +257,17 @@ func (v *servers) find(name string) *attachedServer {
 // has reports whether a server in this process has the name.
 func (v *servers) has(name string) bool { return v.find(name) != nil }
 
+// names returns the names of the servers in this process.
+func (v *servers) names() map[string]bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := map[string]bool{}
+	for name := range v.attached {
+		all[name] = true
+	}
+	return all
+}
+
 // problems returns the tools of all servers in this process that are left out, in the order of the names.
 func (v *servers) problems() []agent.MCPServerError {
 	v.mu.Lock()
