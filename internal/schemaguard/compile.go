@@ -6,95 +6,92 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The names of schemas inside the library. They are URLs that lead nowhere.
+// Names of documents inside the library. They are URLs that lead nowhere.
 const (
 	rootURL    = "tenon://schemaguard/root/schema.json"
+	notURL     = "tenon://schemaguard/not.json"
 	tooDeepURL = "tenon://schemaguard/too-deep"
-	anyMetaURL = "tenon://schemaguard/any-metaschema"
+	stubMeta   = "tenon://schemaguard/any-metaschema"
 )
 
-// ErrRemote reports a reference that leaves the schema. Nothing is ever fetched.
+// ErrRemote reports a reference to another document. Nothing is ever fetched.
 var ErrRemote = errors.New("remote references are never fetched")
 
-// compile lets the library resolve doc and converts what it made of it.
-func compile(doc any, d Dialect, known map[string]any) (p *program, err error) {
+// compile compiles doc in the library and adds the guards to each subschema.
+func compile(doc any, d Dialect) (in *instance, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, &SchemaError{Err: fmt.Errorf("compiling it panicked: %v", r)}
+			in, err = nil, &SchemaError{Err: fmt.Errorf("compiling it panicked: %v", r)}
 		}
 	}()
+	in = &instance{doc: doc, byURL: map[string]*jsonschema.Schema{}}
 	var patterns patterns
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(d.library())
 	c.AssertFormat()
+	c.AssertVocabs()
 	c.UseRegexpEngine(patterns.compile)
-	c.UseLoader(stubLoader{known: known, fragments: fragments(doc, nil)})
-	if err := c.AddResource(rootURL, doc); err != nil {
+	loader := stubLoader{fragments: fragments(doc, nil), loaded: map[string]bool{}}
+	c.UseLoader(loader)
+	var guards []*guard
+	c.RegisterVocabulary(&jsonschema.Vocabulary{
+		URL: "tenon://schemaguard/guard",
+		Compile: func(ctx *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
+			g := &guard{in: in, schema: ctx.Enqueue(nil)}
+			guards = append(guards, g)
+			return g, nil
+		},
+	})
+	negation := map[string]any{"$schema": d.URL(), "not": map[string]any{"$ref": rootURL}}
+	if err := errors.Join(c.AddResource(rootURL, doc), c.AddResource(notURL, negation)); err != nil {
 		return nil, &SchemaError{Err: err}
 	}
-	root, err := c.Compile(rootURL)
+	if in.root, err = c.Compile(rootURL); err == nil {
+		in.negation, err = c.Compile(notURL)
+	}
 	if err != nil {
-		return nil, &SchemaError{Err: readable(err)}
+		return nil, &SchemaError{Err: readable(err, d, doc)}
 	}
-	b := builder{rules: map[*jsonschema.Schema]*rule{}, known: known}
-	p = &program{root: b.rule(root), unchecked: slices.Compact(slices.Sorted(slices.Values(patterns.unchecked)))}
-	if b.dynamic {
-		if err := b.link(c, doc); err != nil {
-			return nil, &SchemaError{Err: readable(err)}
-		}
+	chains := map[*jsonschema.Schema]int64{}
+	for _, g := range guards {
+		g.attach(loader.loaded, chains)
 	}
-	p.dynamic, p.unevaluated, p.defaults = b.dynamic, b.unevaluated, b.defaults
-	return p, nil
+	in.unchecked = slices.Compact(slices.Sorted(slices.Values(patterns.unchecked)))
+	return in, nil
 }
 
-// readable takes the names of schemas inside the library out of its error.
-func readable(err error) error {
-	text := strings.ReplaceAll(err.Error(), rootURL, "")
+// readable rewrites an error of the library's compiler.
+func readable(err error, d Dialect, doc any) error {
 	var invalid *jsonschema.SchemaValidationError
-	if errors.As(err, &invalid) {
-		text = strings.ReplaceAll(invalid.Err.Error(), "\n", "; ")
+	var faults *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &faults) {
+		r := reporter{value: doc}
+		return fmt.Errorf("it is not valid in dialect %s: %s", d, r.report(faults, 3).line())
 	}
-	return errors.New(text)
+	return errors.New(strings.ReplaceAll(err.Error(), rootURL, ""))
 }
 
-var metaPrograms = [...]func() (*program, error){
-	Draft202012: sync.OnceValues(func() (*program, error) { return compileMeta(Draft202012) }),
-	Draft201909: sync.OnceValues(func() (*program, error) { return compileMeta(Draft201909) }),
-	Draft07:     sync.OnceValues(func() (*program, error) { return compileMeta(Draft07) }),
-}
-
-// metaProgram returns the compiled metaschema of a dialect, a constant of the process.
-func metaProgram(d Dialect) (*program, error) { return metaPrograms[d]() }
-
-func compileMeta(d Dialect) (*program, error) {
-	return compile(map[string]any{"$ref": d.URL()}, d, nil)
-}
-
-// A stubLoader gives the library a schema for every URL that it asks for, so that
-// it compiles, and evaluation sees that the place lies outside. It reads nothing.
+// A stubLoader returns a stub for every URL. A guard fails validation that reaches one.
 type stubLoader struct {
-	known     map[string]any
-	fragments []string // of all references, any of which may lead into the stub
+	fragments []string // those of all references, any of which may lead into the stub
+	loaded    map[string]bool
 }
 
 func (l stubLoader) Load(url string) (any, error) {
-	if doc, ok := l.known[url]; ok {
-		return doc, nil
-	}
-	if url == anyMetaURL {
-		// Only the core vocabulary: no other keyword of a stub is checked.
+	l.loaded[url] = true
+	if url == stubMeta {
+		// Only the core vocabulary: no keyword of a stub is checked.
 		return map[string]any{
 			"$schema":     Draft202012.URL(),
-			"$id":         anyMetaURL,
+			"$id":         stubMeta,
 			"$vocabulary": map[string]any{"https://json-schema.org/draft/2020-12/vocab/core": true},
 		}, nil
 	}
-	stub := map[string]any{"$schema": anyMetaURL}
+	stub := map[string]any{"$schema": stubMeta}
 	for i, f := range l.fragments {
 		if strings.HasPrefix(f, "/") {
 			dig(stub, f)
@@ -110,20 +107,20 @@ func (l stubLoader) Load(url string) (any, error) {
 	return stub, nil
 }
 
-// dig makes the JSON pointer lead somewhere in obj.
+// dig adds objects to obj so that the JSON pointer leads to one.
 func dig(obj map[string]any, pointer string) {
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = unescapeToken(token)
 		next, ok := obj[token].(map[string]any)
 		if !ok {
-			next = map[string]any{}
+			next = map[string]any{"$comment": "outside"} // an empty object would get no guard
 			obj[token] = next
 		}
 		obj = next
 	}
 }
 
-// fragments collects the fragments of all references of a schema that may lead outside.
+// fragments appends the fragments of all references of a schema to other documents.
 func fragments(v any, found []string) []string {
 	switch v := v.(type) {
 	case []any:
@@ -140,13 +137,33 @@ func fragments(v any, found []string) []string {
 			if name != "$ref" && name != "$dynamicRef" && name != "$recursiveRef" {
 				continue
 			}
-			if target, f, _ := strings.Cut(ref, "#"); target != "" && !slices.Contains(found, f) {
+			if target, f, _ := strings.Cut(ref, "#"); target != "" {
 				if decoded, err := url.PathUnescape(f); err == nil {
 					f = decoded
 				}
-				found = append(found, f)
+				if !slices.Contains(found, f) {
+					found = append(found, f)
+				}
 			}
 		}
 	}
 	return found
+}
+
+func escapeToken(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
+
+func unescapeToken(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+}
+
+// pointer is the JSON pointer of a place in a value.
+func pointer(tokens []string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		b.WriteString(escapeToken(t))
+	}
+	return b.String()
 }

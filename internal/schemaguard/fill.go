@@ -1,126 +1,73 @@
 package schemaguard
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
 
-// Fill sets the defaults of what is missing in a value and validates the
-// result, as [Schema.Validate] does. Defaults are those that properties have
-// directly or by way of $ref, in objects that are there. A value that has them all is
-// returned as it is.
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Fill adds the defaults of missing properties to a value and validates the result, as
+// [Schema.Validate] does. It uses defaults of properties and of what they refer to, in objects that
+// are present. A value that lacks none is returned unchanged.
 func (s *Schema) Fill(data json.RawMessage, l Limits) (json.RawMessage, error) {
-	p, err := s.program()
+	in, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
-	d := borrow()
-	defer d.giveBack()
-	if err := d.parse(data); err != nil {
-		return nil, &SyntaxError{Err: err}
-	}
-	if p.defaults && d.lacks(0, p.root) {
-		data = d.fill(make([]byte, 0, len(data)+64), 0, p.root)
-		if err := d.parse(data); err != nil {
-			return nil, &SyntaxError{Err: err}
-		}
-	}
-	return data, p.validate(d, l.withDefaults())
-}
-
-// lacks reports whether a default has to be set in v or below.
-func (d *document) lacks(v uint32, s *rule) bool {
-	s = s.filled()
-	n := &d.nodes[v]
-	switch {
-	case s == nil:
-	case n.kind == kindObject && s.object != nil:
-		for name := range s.object.defaults {
-			if !d.hasMember(v, name) {
-				return true
-			}
-		}
-		for c := v + 1; c < n.next; c = d.nodes[c].next {
-			if m, ok := s.object.names[string(d.key(c))]; ok && m.rule != nil && d.lacks(c, m.rule) {
-				return true
-			}
-		}
-	case n.kind == kindArray && s.array != nil && s.array.rest != nil:
-		i := 0
-		for c := v + 1; c < n.next; c = d.nodes[c].next {
-			if i >= len(s.array.prefix) && d.lacks(c, s.array.rest) {
-				return true
-			}
-			i++
-		}
-	}
-	return false
-}
-
-// fill appends v with its defaults to out.
-func (d *document) fill(out []byte, v uint32, s *rule) []byte {
-	s = s.filled()
-	n := &d.nodes[v]
-	switch {
-	case s != nil && n.kind == kindObject && s.object != nil:
-		out = append(out, '{')
-		first := len(out)
-		for _, name := range s.object.propertiesInUse {
-			if def, ok := s.object.defaults[name]; ok && !d.hasMember(v, name) {
-				out = separate(out, first)
-				out = append(append(appendString(out, name), ':'), def...)
-			}
-		}
-		for c := v + 1; c < n.next; c = d.nodes[c].next {
-			out = separate(out, first)
-			out = append(append(out, d.text[d.nodes[c].keyStart:d.nodes[c].keyEnd]...), ':')
-			out = d.fill(out, c, s.object.names[string(d.key(c))].rule)
-		}
-		return append(out, '}')
-	case s != nil && n.kind == kindArray && s.array != nil && s.array.rest != nil:
-		out = append(out, '[')
-		first, i := len(out), 0
-		for c := v + 1; c < n.next; c = d.nodes[c].next {
-			out = separate(out, first)
-			if i < len(s.array.prefix) {
-				out = append(out, d.raw(c)...)
-			} else {
-				out = d.fill(out, c, s.array.rest)
-			}
-			i++
-		}
-		return append(out, ']')
-	}
-	return append(out, d.raw(v)...)
-}
-
-func separate(out []byte, first int) []byte {
-	if len(out) > first {
-		return append(out, ',')
-	}
-	return out
-}
-
-func appendString(out []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
+	defer s.release(in)
+	value, err := readValue(data)
 	if err != nil {
-		return append(out, `""`...)
+		return nil, err
 	}
-	return append(out, quoted...)
+	if fill(value, in.root) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(value); err != nil {
+			return nil, err
+		}
+		data = bytes.TrimSpace(b.Bytes())
+	}
+	return data, in.validate(value, len(data), l.withDefaults())
 }
 
-func (d *document) hasMember(v uint32, name string) bool {
-	n := &d.nodes[v]
-	for c := v + 1; c < n.next; c = d.nodes[c].next {
-		if string(d.key(c)) == name {
-			return true
+// fill adds defaults to v and reports whether it added any.
+func fill(v any, s *jsonschema.Schema) bool {
+	for i := 0; s != nil && i < 8 && s.Ref != nil && s.Properties == nil; i++ {
+		s = s.Ref
+	}
+	if s == nil {
+		return false
+	}
+	added := false
+	switch v := v.(type) {
+	case map[string]any:
+		for name, sub := range s.Properties {
+			if value, ok := v[name]; ok {
+				added = fill(value, sub) || added
+			} else if d := defaultOf(sub); d != nil {
+				v[name], added = *d, true
+			}
+		}
+	case []any:
+		items := s.Items2020
+		if one, ok := s.Items.(*jsonschema.Schema); ok {
+			items = one
+		}
+		for _, item := range v[min(len(s.PrefixItems), len(v)):] {
+			added = fill(item, items) || added
 		}
 	}
-	return false
+	return added
 }
 
-// filled is the rule whose defaults count for s: its own, or those of what it
-// refers to.
-func (s *rule) filled() *rule {
-	for i := 0; s != nil && i < 8 && s.object == nil && s.array == nil; i++ {
-		s = s.ref
+func defaultOf(s *jsonschema.Schema) *any {
+	for i := 0; s != nil && i < 8 && s.Default == nil; i++ {
+		s = s.Ref
 	}
-	return s
+	if s == nil {
+		return nil
+	}
+	return s.Default
 }

@@ -18,8 +18,8 @@ func TestFill(t *testing.T) {
 		`{}`:                                     `{"limit":10,"off":false}`,
 		`{"limit":3,"off":null}`:                 `{"limit":3,"off":null}`,
 		` { "limit" : 3, "off":true }`:           ` { "limit" : 3, "off":true }`,
-		`{"page":{"at":1},"limit":1,"off":true}`: `{"page":{"size":20,"at":1},"limit":1,"off":true}`,
-		`{"rows":[{},{"size":1}],"off":true}`:    `{"limit":10,"rows":[{"size":20},{"size":1}],"off":true}`,
+		`{"page":{"at":1},"limit":1,"off":true}`: `{"limit":1,"off":true,"page":{"at":1,"size":20}}`,
+		`{"rows":[{},{"size":1}],"off":true}`:    `{"limit":10,"off":true,"rows":[{"size":20},{"size":1}]}`,
 	} {
 		got, err := s.Fill(json.RawMessage(value), Limits{})
 		if err != nil || string(got) != want {

@@ -9,11 +9,12 @@ import (
 	"sync"
 )
 
-// The bounds on a schema.
+// Bounds on schemas and values.
 const (
-	MaxSchemaSize = 4 << 20
+	MaxSchemaSize = 4 << 20 // bytes
 	MaxSubschemas = 10_000
 	MaxNesting    = 128
+	MaxValues     = 500_000
 )
 
 // The defaults of [Limits].
@@ -24,10 +25,10 @@ const (
 
 // Limits bounds one validation. Zero means the default.
 type Limits struct {
-	// Depth is how many levels validation descends into a value: a member or
-	// an item of the root is one level deep.
+	// Depth is the number of levels that validation descends into a value. Members and items of
+	// the root are at level one.
 	Depth int
-	// Faults is how many faults are reported.
+	// Faults is the number of faults in a [ValidationError].
 	Faults int
 }
 
@@ -45,36 +46,33 @@ func (l Limits) withDefaults() Limits {
 type Schema struct {
 	raw     json.RawMessage
 	dialect Dialect
-	doc     any // for the library, until it is compiled
-	program func() (*program, error)
+	doc     any
+
+	mu   sync.Mutex  // guards idle
+	idle []*instance // compiled and not in use
 }
 
-// New checks a schema: it is JSON, it keeps the bounds, it names no dialect
-// but the three, it is valid in its own, and local references lead somewhere. It
-// is compiled at the first use, or by [Schema.Compile]. New keeps raw; the caller
-// must not change it.
-func New(raw json.RawMessage) (*Schema, error) { return NewWith(raw, nil) }
+// maxIdle bounds the compiled instances that a schema keeps.
+const maxIdle = 4
 
-// NewWith is [New] with documents, by their URLs, to which references may lead.
-// What is not among them is remote as ever.
-func NewWith(raw json.RawMessage, known map[string]json.RawMessage) (*Schema, error) {
-	s, err := prepare(raw, known)
+// New checks and compiles a schema. It fails if the schema is not JSON, exceeds a bound, names
+// another dialect, is not valid in its dialect, or has a local reference that leads nowhere. New
+// keeps raw; the caller must not modify it.
+func New(raw json.RawMessage) (*Schema, error) {
+	s, err := Trusted(raw)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkShape(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.Compile()
 }
 
-// Trusted is [New] for a schema that this program made itself and that is known
-// to be valid in its dialect, which is not checked again.
-func Trusted(raw json.RawMessage) (*Schema, error) { return prepare(raw, nil) }
-
-func prepare(raw json.RawMessage, known map[string]json.RawMessage) (*Schema, error) {
+// Trusted is like [New] for a schema that this program made. It compiles the schema at its first use.
+func Trusted(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > MaxSchemaSize {
 		return nil, fmt.Errorf("the schema has %d bytes, more than the limit of %d", len(raw), MaxSchemaSize)
+	}
+	if countValues(raw) > MaxValues {
+		return nil, fmt.Errorf("the schema has more than %d values", MaxValues)
 	}
 	doc, err := decode(raw)
 	if err != nil {
@@ -84,27 +82,15 @@ func prepare(raw json.RawMessage, known map[string]json.RawMessage) (*Schema, er
 	if err != nil {
 		return nil, err
 	}
-	w := surveyor{dialect: d}
+	w := surveyor{anchors: map[string]bool{}}
 	doc = w.schema(doc, 0)
 	if err := errors.Join(append(w.errs, w.checkRefs(doc))...); err != nil {
 		return nil, err
 	}
-	others := map[string]any{}
-	for url, text := range known {
-		if others[url], err = decode(text); err != nil {
-			return nil, fmt.Errorf("document %s is not JSON: %w", url, err)
-		}
-	}
-	s := &Schema{raw: raw, dialect: d, doc: doc}
-	s.program = sync.OnceValues(func() (*program, error) {
-		p, err := compile(s.doc, d, others)
-		s.doc = nil
-		return p, err
-	})
-	return s, nil
+	return &Schema{raw: raw, dialect: d, doc: doc}, nil
 }
 
-// decode reads JSON for the library: numbers keep their text.
+// decode reads JSON and keeps the digits of numbers.
 func decode(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -118,88 +104,101 @@ func decode(raw []byte) (any, error) {
 	return doc, nil
 }
 
+// countValues returns the number of values in a JSON text, or somewhat less.
+func countValues(text []byte) int {
+	if n := bytes.Count(text, []byte(",")); n < MaxValues {
+		return n + 1
+	}
+	n, inString := 1, false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			inString = !inString
+		case text[i] == '\\':
+			i++
+		case text[i] == ',' && !inString:
+			n++
+		}
+	}
+	return n
+}
+
 // Raw returns the schema's text. The caller must not modify it.
 func (s *Schema) Raw() json.RawMessage { return s.raw }
 
 // Dialect returns the schema's dialect.
 func (s *Schema) Dialect() Dialect { return s.dialect }
 
-// Compile resolves the references. An error, such as a local reference that
-// leads nowhere, is also what every [Schema.Validate] returns.
+// Compile compiles the schema. Its error is also that of [Schema.Validate].
 func (s *Schema) Compile() error {
-	_, err := s.program()
+	in, err := s.acquire()
+	if err == nil {
+		s.release(in)
+	}
 	return err
 }
 
-// Unchecked lists the patterns that cannot be checked, sorted. It compiles the schema.
+// Unchecked returns the patterns that are not checked, sorted.
 func (s *Schema) Unchecked() []string {
-	p, err := s.program()
+	in, err := s.acquire()
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(p.unchecked)
+	defer s.release(in)
+	return slices.Clone(in.unchecked)
 }
 
-// Validate checks a JSON text. It returns nil, a [*ValidationError] that lists
-// the faults of the value, or an error that says why there is no verdict: the
-// text is not JSON ([*SyntaxError]), a bound was reached ([*LimitError]), the
-// schema is broken or leaves itself ([*SchemaError]).
+// Validate checks a JSON text. It returns a [*ValidationError] with the faults of the value, or an
+// error that says why there is no verdict: a [*SyntaxError] if the text is not JSON, a [*LimitError]
+// if a bound was reached, a [*SchemaError] if the schema is broken or refers to another document.
 func (s *Schema) Validate(data []byte, l Limits) error {
-	p, err := s.program()
+	in, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	d := borrow()
-	defer d.giveBack()
-	if err := d.parse(data); err != nil {
-		return &SyntaxError{Err: err}
-	}
-	return p.validate(d, l.withDefaults())
-}
-
-// checkShape validates the schema against the metaschema of its dialect.
-func (s *Schema) checkShape() error {
-	meta, err := metaProgram(s.dialect)
+	defer s.release(in)
+	value, err := readValue(data)
 	if err != nil {
 		return err
 	}
-	shape, err := json.Marshal(s.doc) // not s.raw: what lies too deep is cut
+	return in.validate(value, len(data), l.withDefaults())
+}
+
+// readValue decodes a value within the bounds.
+func readValue(data []byte) (any, error) {
+	if countValues(data) > MaxValues {
+		return nil, &LimitError{}
+	}
+	value, err := decode(data)
 	if err != nil {
-		return &SchemaError{Err: err}
+		return nil, &SyntaxError{Err: err}
 	}
-	d := borrow()
-	defer d.giveBack()
-	if err := d.parse(shape); err != nil {
-		return &SchemaError{Err: err}
+	if pointer, number, ok := unusableNumber(value); ok {
+		return nil, &ValidationError{Faults: []Fault{{
+			Pointer: pointer, Keyword: "type",
+			Message: "the number " + shorten(number, 40) + " has too many digits or too large an exponent",
+		}}}
 	}
-	if err := meta.validate(d, Limits{Depth: 4 * MaxNesting, Faults: 3}); err != nil {
-		var invalid *ValidationError
-		if errors.As(err, &invalid) {
-			return &SchemaError{Err: fmt.Errorf("it is not valid in dialect %s: %s", s.dialect, invalid.line())}
-		}
-		return &SchemaError{Err: err}
-	}
-	return nil
+	return value, nil
 }
 
-// documents keeps the memory of parsed values between validations.
-var documents = sync.Pool{New: func() any { return new(document) }}
-
-// maxKept is the most nodes that a document keeps for the next validation.
-const maxKept = 4096
-
-func borrow() *document {
-	d, ok := documents.Get().(*document)
-	if !ok {
-		d = new(document)
+// acquire returns a compiled instance for the caller's exclusive use until release.
+func (s *Schema) acquire() (*instance, error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		in := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return in, nil
 	}
-	return d
+	s.mu.Unlock()
+	return compile(s.doc, s.dialect)
 }
 
-func (d *document) giveBack() {
-	if cap(d.nodes) > maxKept {
-		return
+func (s *Schema) release(in *instance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) < maxIdle {
+		s.idle = append(s.idle, in)
 	}
-	d.text = nil
-	documents.Put(d)
 }

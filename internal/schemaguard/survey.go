@@ -3,30 +3,28 @@ package schemaguard
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"net/url"
 	"strconv"
 	"strings"
 )
 
-// The bounds on a number in a schema. The library would expand 1e1000000.
+// Bounds on a number. The library would expand 1e1000000.
 const (
 	maxNumberSize = 1000
 	maxNumberExp  = 1000
 )
 
-// A surveyor walks a schema before the library sees it: it counts, it finds what
-// must be refused, and it cuts what lies too deep.
+// A surveyor walks a schema before the library reads it. It counts subschemas, finds what must be
+// refused, and cuts what is nested too deep.
 type surveyor struct {
-	dialect    Dialect
 	subschemas int
 	refs       []string // local references
 	anchors    map[string]bool
-	embedded   bool // some subschema has an $id, so that a local reference is local to it
+	embedded   bool // a subschema has an $id, so a local reference is local to that
 	errs       []error
 }
 
-// keywords says where a schema has subschemas: one, a list, or a map of them.
+// keywords lists where a schema has subschemas: one, a list, or a map of them.
 var keywords = map[string]struct{ one, list, named bool }{
 	"additionalItems":       {one: true},
 	"additionalProperties":  {one: true},
@@ -52,7 +50,7 @@ var keywords = map[string]struct{ one, list, named bool }{
 	"unevaluatedProperties": {one: true},
 }
 
-// schema surveys v, a subschema at the given nesting, and returns what to put in its place.
+// schema surveys v, a subschema at the given nesting, and returns its replacement.
 func (w *surveyor) schema(v any, nesting int) any {
 	obj, ok := v.(map[string]any)
 	if !ok || len(w.errs) > 0 {
@@ -68,11 +66,10 @@ func (w *surveyor) schema(v any, nesting int) any {
 	w.checkDialect(obj, nesting)
 	w.note(obj)
 	for name, value := range obj {
-		if value, ok := value.(json.Number); ok {
-			w.checkNumber(name, string(value))
-		}
-		if name == "enum" || name == "const" {
-			w.checkNumbers(name, value)
+		if _, ok := value.(json.Number); ok || name == "enum" || name == "const" {
+			if _, number, bad := unusableNumber(value); bad {
+				w.errs = append(w.errs, fmt.Errorf("%s has the number %s, which has too many digits or too large an exponent", name, shorten(number, 40)))
+			}
 		}
 		obj[name] = w.keyword(name, value, nesting)
 	}
@@ -85,9 +82,6 @@ func (w *surveyor) note(obj map[string]any) {
 		if ref, ok := obj[name].(string); ok && strings.HasPrefix(ref, "#") {
 			w.refs = append(w.refs, ref[1:])
 		}
-	}
-	if w.anchors == nil {
-		w.anchors = map[string]bool{}
 	}
 	for _, name := range [...]string{"$anchor", "$dynamicAnchor", "$id"} {
 		anchor, ok := obj[name].(string)
@@ -103,8 +97,8 @@ func (w *surveyor) note(obj map[string]any) {
 	}
 }
 
-// checkRefs reports a local reference that leads nowhere in doc. What embedded
-// schemas mean by it is left to the library.
+// checkRefs reports a local reference that leads nowhere in doc. With embedded schemas only the
+// library can tell.
 func (w *surveyor) checkRefs(doc any) error {
 	if w.embedded {
 		return nil
@@ -122,25 +116,26 @@ func (w *surveyor) checkRefs(doc any) error {
 // leads reports whether a JSON pointer leads to a value of doc.
 func leads(doc any, pointer string) bool {
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		switch v := doc.(type) {
-		case map[string]any:
-			value, ok := v[token]
-			if !ok {
-				return false
-			}
-			doc = value
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) {
-				return false
-			}
-			doc = v[i]
-		default:
+		var ok bool
+		if doc, ok = child(doc, unescapeToken(token)); !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// child returns the member or item of v that a token of a JSON pointer names.
+func child(v any, token string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		value, ok := v[token]
+		return value, ok
+	case []any:
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
+			return v[i], true
+		}
+	}
+	return nil, false
 }
 
 func (w *surveyor) keyword(name string, value any, nesting int) any {
@@ -164,8 +159,8 @@ func (w *surveyor) keyword(name string, value any, nesting int) any {
 	return value
 }
 
-// checkDialect refuses an embedded schema in a foreign dialect. A $schema
-// without $id means nothing below the root.
+// checkDialect refuses an embedded schema in another dialect. A $schema without $id means nothing
+// below the root.
 func (w *surveyor) checkDialect(obj map[string]any, nesting int) {
 	name, ok := obj["$schema"].(string)
 	if _, embedded := obj["$id"]; !ok || !embedded || nesting == 0 {
@@ -176,36 +171,25 @@ func (w *surveyor) checkDialect(obj map[string]any, nesting int) {
 	}
 }
 
-func (w *surveyor) checkNumbers(name string, v any) {
+// unusableNumber finds a number in v that is beyond the bounds, with its JSON pointer.
+func unusableNumber(v any) (pointer, number string, found bool) {
 	switch v := v.(type) {
 	case json.Number:
-		w.checkNumber(name, string(v))
+		_, exp, hasExp := strings.Cut(strings.ToLower(string(v)), "e")
+		n, err := strconv.Atoi(exp)
+		return "", string(v), len(v) > maxNumberSize || hasExp && (err != nil || n > maxNumberExp || n < -maxNumberExp)
 	case []any:
-		for _, item := range v {
-			w.checkNumbers(name, item)
+		for i, item := range v {
+			if pointer, number, found = unusableNumber(item); found {
+				return "/" + strconv.Itoa(i) + pointer, number, true
+			}
 		}
 	case map[string]any:
-		for _, item := range v {
-			w.checkNumbers(name, item)
+		for name, item := range v {
+			if pointer, number, found = unusableNumber(item); found {
+				return "/" + escapeToken(name) + pointer, number, true
+			}
 		}
 	}
-}
-
-func (w *surveyor) checkNumber(name, number string) {
-	_, exp, found := strings.Cut(strings.ToLower(number), "e")
-	n, err := strconv.Atoi(exp)
-	if len(number) <= maxNumberSize && (!found || err == nil && n <= maxNumberExp && n >= -maxNumberExp) {
-		return
-	}
-	w.errs = append(w.errs, fmt.Errorf("%s has the number %s, which is out of all proportion", name, shorten(number, 40)))
-}
-
-// ratDecimal converts a number that the library read from a schema.
-func ratDecimal(r *big.Rat) *decimal {
-	if r == nil {
-		return nil
-	}
-	prec, _ := r.FloatPrec() // exact: the number was a decimal in the text
-	d := parseDecimal([]byte(r.FloatString(prec)))
-	return &d
+	return "", "", false
 }
