@@ -132,7 +132,7 @@ func Embedded(r *mcp.ResourceContents) *Result { return Mixed(&mcp.EmbeddedResou
 // schema; what does not match becomes an error result. A v that cannot be
 // encoded makes an error result here. Nil slices and maps are written as empty ones.
 func Structured(v any) *Result {
-	data, err := json.Marshal(goschema.Filled(v))
+	data, err := goschema.Marshal(v)
 	if err != nil {
 		return Errorf("encoding the structured result: %v", err)
 	}

@@ -115,9 +115,10 @@ func decoderFor[In any](own, unchecked bool) (func(json.RawMessage) (In, error),
 			args = emptyObject
 		}
 		if own || unchecked {
-			args = goschema.Exact(args, typ)
+			err = goschema.Unmarshal(args, &in)
+		} else {
+			err = json.Unmarshal(args, &in)
 		}
-		err = json.Unmarshal(args, &in)
 		return in, err
 	}, schema, nil
 }
@@ -179,7 +180,7 @@ func dynamicResult(out any) (*Result, error) {
 	case nil:
 		return nil, nil
 	}
-	data, err := json.Marshal(goschema.Filled(out))
+	data, err := goschema.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -195,7 +196,7 @@ func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
 		}
 		typ = typ.Elem()
 	}
-	data, err := json.Marshal(goschema.Filled(out))
+	data, err := goschema.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}

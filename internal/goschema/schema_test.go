@@ -369,25 +369,6 @@ func keywordsValue() keywords {
 	return keywords{Unit: "kg", Limit: 1, Pattern: "a", Tags: []string{"x"}, Must: "x", May: "2026-01-01", Secret: "s", private: 1}
 }
 
-func TestExact(t *testing.T) {
-	type in struct {
-		SKU  string `json:"sku"`
-		List []inner
-		Map  map[string]inner
-		At   time.Time
-	}
-	got := Exact(json.RawMessage(`{"sku":"a","SKU":"b","List":[{"id":1,"ID":2}],"Map":{"ID":{"Name":"x","name":"y"}},"other":1}`), reflect.TypeFor[*in]())
-	want := `{"List":[{"id":1}],"Map":{"ID":{"name":"y"}},"sku":"a"}`
-	if string(got) != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	for _, odd := range []string{`[`, `null`, `[1]`, `"x"`} {
-		if got := Exact(json.RawMessage(odd), reflect.TypeFor[in]()); string(got) != odd {
-			t.Errorf("%s became %s", odd, got)
-		}
-	}
-}
-
 func TestWrap(t *testing.T) {
 	schema, err := For(reflect.TypeFor[[]node](), Output)
 	if err != nil {
