@@ -14,10 +14,6 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// codeClosed is the error code of requests to a closed bridge. The official
-// TypeScript library uses it for a closed connection.
-const codeClosed = -32000
-
 // Handle handles one message or one batch and returns the reply. It blocks until
 // the reply is complete and may be called from several goroutines; a slow call
 // delays no other. The bridge keeps raw, which must not be modified even after
@@ -90,7 +86,7 @@ func (b *Bridge) acceptMessage(ctx context.Context, m *rpcmsg.Message) (*call, j
 		return nil, nil
 	case m.Fault != nil:
 		b.log.Warn("mcpbridge: malformed message", "error", m.Fault)
-		return nil, errorReply(m.ID, m.Fault)
+		return nil, rpcmsg.ErrorReply(m.ID, m.Fault)
 	}
 	c := b.inFlight.begin(ctx, m)
 	if c == nil {
@@ -173,19 +169,22 @@ func (x *exchange) release() {
 // request serves one request and returns its reply, nil if the client cancelled it.
 func (b *Bridge) request(parent context.Context, c *call) (json.RawMessage, error) {
 	defer c.end()
-	id := c.message.ID
 	result, err := b.dispatch(c.ctx, c.message)
 	switch cause := context.Cause(c.ctx); {
 	case errors.Is(cause, errCancelled):
 		return nil, nil
 	case err == nil:
-		return rpcmsg.ResultReply(id, result), nil
-	case errors.Is(cause, mcpserver.ErrClosed), errors.Is(err, mcpserver.ErrClosed):
-		return rpcmsg.ErrorReply(id, &jsonrpc.Error{Code: codeClosed, Message: "the server is closed"}), nil
+		return rpcmsg.ResultReply(c.message.ID, result), nil
+	case errors.Is(cause, mcpserver.ErrClosed):
+		err = mcpserver.ProtocolError(cause, "")
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	}
-	return errorReply(id, err), nil
+	var coded *jsonrpc.Error
+	if !errors.As(err, &coded) {
+		coded = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	return rpcmsg.ErrorReply(c.message.ID, coded), nil
 }
 
 // dispatch runs one request. A panic in the bridge, or in a server that does not

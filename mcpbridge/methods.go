@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // versions says in which protocol versions a method exists.
@@ -63,14 +64,14 @@ func (b *Bridge) serve(ctx context.Context, m *rpcmsg.Message) (json.RawMessage,
 		return nil, rpcmsg.MethodNotFound(m.Method)
 	}
 	if r.session, err = b.openSession(ctx); err != nil {
-		return nil, err
+		return nil, mcpserver.ProtocolError(err, r.client.version)
 	}
 	if method.requires != nil && !method.requires(b.capabilities()) {
 		return nil, rpcmsg.MethodNotFound(m.Method)
 	}
 	result, err := method.run(b, context.WithValue(ctx, requestKey{}, r), r)
 	if err != nil {
-		return nil, r.protocolError(err)
+		return nil, mcpserver.ProtocolError(err, r.client.version)
 	}
 	if raw, ok := result.(json.RawMessage); ok {
 		return raw, nil

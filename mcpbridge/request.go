@@ -139,7 +139,7 @@ func (r *request) call() (mcpserver.Call, error) {
 		Client:             r.client.info,
 		ClientCapabilities: r.client.caps,
 		ProtocolVersion:    r.client.version,
-		Rounds:             r.v20260728,
+		MultiRoundTrip:     r.v20260728,
 	}
 	if !r.v20260728 { // these members mean nothing then, and must not reach a handler as answers
 		return c, nil

@@ -2,8 +2,10 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 func (b *Bridge) listResources(ctx context.Context, r *request) (any, error) {
@@ -38,16 +40,6 @@ func (b *Bridge) listTemplates(ctx context.Context, r *request) (any, error) {
 	}{b.head(r, nil, &mcp.Cacheable{}), array(part), next}, nil
 }
 
-// resourceContents is one part of a resource. Unlike in the library's type, text
-// is present even if it is empty, unless there is a blob.
-type resourceContents struct {
-	URI      string   `json:"uri"`
-	MIMEType string   `json:"mimeType,omitempty"`
-	Text     *string  `json:"text,omitempty"`
-	Blob     []byte   `json:"blob,omitzero"`
-	Meta     mcp.Meta `json:"_meta,omitempty"`
-}
-
 func (b *Bridge) readResource(ctx context.Context, r *request) (any, error) {
 	uri, err := r.requiredParam("uri")
 	if err != nil {
@@ -65,23 +57,13 @@ func (b *Bridge) readResource(ctx context.Context, r *request) (any, error) {
 	case result.InputRequests != nil && r.v20260728:
 		return b.inputRequired(r, result.Meta, result.InputRequests, result.RequestState), nil
 	}
-	contents := make([]resourceContents, 0, len(result.Contents))
-	for _, c := range result.Contents {
-		if c == nil {
-			continue
-		}
-		one := resourceContents{URI: c.URI, MIMEType: c.MIMEType, Blob: c.Blob, Meta: c.Meta}
-		if one.URI == "" {
-			one.URI = uri
-		}
-		if c.Blob == nil || c.Text != "" {
-			one.Text = &c.Text
-		}
-		contents = append(contents, one)
+	contents, err := mcpserver.ContentsJSON(result, uri)
+	if err != nil {
+		return nil, internalError("encoding the resource " + uri + ": " + err.Error())
 	}
 	return &struct {
 		resultHead
-		Contents []resourceContents `json:"contents"`
+		Contents json.RawMessage `json:"contents"`
 	}{b.head(r, result.Meta, &result.Cacheable), contents}, nil
 }
 

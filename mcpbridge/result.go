@@ -3,14 +3,9 @@ package mcpbridge
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/tenon-sdk/tenon/internal/rpcmsg"
-	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
 // resultHead holds the members that results of all methods share. Results up to
@@ -95,38 +90,3 @@ func encode(v any) (json.RawMessage, error) {
 type internalError string
 
 func (e internalError) Error() string { return "internal error: " + string(e) }
-
-// codeResourceNotFound is the error code for an unknown resource up to 2025-11-25.
-const codeResourceNotFound = -32002
-
-// protocolError returns err with the code that the client gets. An error that has
-// a code keeps it.
-func (r *request) protocolError(err error) error {
-	var missing *mcpserver.NotFoundError
-	var coded *jsonrpc.Error
-	switch {
-	case errors.As(err, &missing) && missing.Kind == mcpserver.KindResource:
-		code := int64(codeResourceNotFound)
-		if r.v20260728 {
-			code = jsonrpc.CodeInvalidParams
-		}
-		data, _ := json.Marshal(map[string]string{"uri": missing.Name}) // strings always encode
-		return &jsonrpc.Error{Code: code, Message: missing.Error(), Data: data}
-	case errors.As(err, &missing):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: missing.Error()}
-	case errors.Is(err, mcpserver.ErrTooManyCalls):
-		return &jsonrpc.Error{Code: rpcmsg.CodeBusy, Message: err.Error()}
-	case errors.As(err, &coded):
-		return &jsonrpc.Error{Code: coded.Code, Message: err.Error(), Data: coded.Data}
-	}
-	return err
-}
-
-// errorReply returns the reply to a request that failed with err.
-func errorReply(id json.RawMessage, err error) json.RawMessage {
-	var coded *jsonrpc.Error
-	if !errors.As(err, &coded) {
-		coded = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
-	}
-	return rpcmsg.ErrorReply(id, coded)
-}

@@ -135,15 +135,15 @@ func (c *elicitCheck) take(result *mcp.ElicitResult) (*mcp.ElicitResult, error) 
 	return &out, nil
 }
 
-// An askedFor is what the sealed state of a call keeps of a question, so that only
+// An pendingInput is what the sealed state of a call keeps of a question, so that only
 // an answer to it counts in the next round.
-type askedFor struct {
+type pendingInput struct {
 	Kind   string          `json:"k"` // as questionKind has it
 	Schema json.RawMessage `json:"s,omitempty"`
 }
 
-func newAskedFor(question mcp.InputRequest) (askedFor, error) {
-	a := askedFor{Kind: questionKind(question)}
+func newPendingInput(question mcp.InputRequest) (pendingInput, error) {
+	a := pendingInput{Kind: questionKind(question)}
 	p, ok := question.(*mcp.ElicitParams)
 	if !ok {
 		return a, nil
@@ -157,7 +157,7 @@ func newAskedFor(question mcp.InputRequest) (askedFor, error) {
 }
 
 // check checks the client's answer to the question.
-func (a askedFor) check(response mcp.InputResponse) error {
+func (a pendingInput) check(response mcp.InputResponse) error {
 	kind := ""
 	switch r := response.(type) {
 	case *mcp.ElicitResult:

@@ -52,7 +52,7 @@ var transports = map[string]func(t *testing.T, answer string) string{
 	"in rounds": func(t *testing.T, answer string) string {
 		ss := asksForName(t).NewSession(nil)
 		defer ss.Close()
-		c := mcpserver.Call{Name: "ask", Rounds: true, ClientCapabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}}
+		c := mcpserver.Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}}
 		first, err := ss.CallTool(t.Context(), c)
 		if err != nil || len(first.InputRequests) != 1 {
 			t.Fatalf("%+v, %v", first, err)
@@ -201,7 +201,7 @@ func TestAnswersToResultsAreChecked(t *testing.T) {
 		if err != nil || !strings.Contains(r.Text(), want) && !strings.HasPrefix(answer, `{"roots`) {
 			t.Errorf("%s in a session: %+v, %v; want %s", answer, r, err, want)
 		}
-		c := mcpserver.Call{Name: "own", Rounds: true}
+		c := mcpserver.Call{Name: "own", MultiRoundTrip: true}
 		first, err := ss.CallTool(t.Context(), c)
 		if err != nil || first.RequestState == "" {
 			t.Fatalf("%+v, %v", first, err)

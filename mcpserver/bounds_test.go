@@ -87,8 +87,8 @@ func TestCallsOfASessionAreBounded(t *testing.T) {
 	if r, err := after.CallTool(t.Context(), Call{Name: "quick"}); err != nil || r.Text() != "quick" {
 		t.Errorf("after their end: %+v, %v", r, err)
 	}
-	if ss.life.calls.Load() != 0 {
-		t.Errorf("%d calls are counted in the end", ss.life.calls.Load())
+	if ss.lifetime.calls.Load() != 0 {
+		t.Errorf("%d calls are counted in the end", ss.lifetime.calls.Load())
 	}
 }
 
@@ -96,8 +96,8 @@ func TestCallsOfASessionAreBounded(t *testing.T) {
 func TestTheDefaultOfMaxCalls(t *testing.T) {
 	for given, want := range map[int]int64{0: DefaultMaxCalls, -1: -1, 7: 7} {
 		ss := newTestServer(t, &Options{MaxCalls: given}).NewSession(nil)
-		if ss.life.most != want {
-			t.Errorf("MaxCalls %d: the bound is %d, want %d", given, ss.life.most, want)
+		if ss.lifetime.maxCalls != want {
+			t.Errorf("MaxCalls %d: the bound is %d, want %d", given, ss.lifetime.maxCalls, want)
 		}
 		_ = ss.Close()
 	}
@@ -146,8 +146,8 @@ func TestCallsOfAUserAreBounded(t *testing.T) {
 	if err := h.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(h.face.users)+len(h.face.requests) != 0 {
-		t.Errorf("users %v and requests %v are kept", h.face.users, h.face.requests)
+	if len(h.adapter.users)+len(h.adapter.requests) != 0 {
+		t.Errorf("users %v and requests %v are kept", h.adapter.users, h.adapter.requests)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestEndedSessionsLeaveNoSubscriptions(t *testing.T) {
 	}
 	h := NewHTTPHandler(s, nil)
 	// The library's table. If it has another name now, find out how it forgets.
-	kept := func() int { return reflect.ValueOf(h.face.lib).Elem().FieldByName("resourceSubscriptions").Len() }
+	kept := func() int { return reflect.ValueOf(h.adapter.lib).Elem().FieldByName("resourceSubscriptions").Len() }
 	do := func(method, session, body string) *httptest.ResponseRecorder {
 		req := httptest.NewRequestWithContext(t.Context(), method, "http://x/", strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
@@ -275,9 +275,9 @@ func TestEndedSessionsLeaveNoSubscriptions(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("the session that was deleted is still there")
 		}
-		h.face.mu.Lock()
-		open = len(h.face.sessions)
-		h.face.mu.Unlock()
+		h.adapter.mu.Lock()
+		open = len(h.adapter.sessions)
+		h.adapter.mu.Unlock()
 	}
 	if n := kept(); n != 2 {
 		t.Fatalf("%d URIs are kept, want 2", n)

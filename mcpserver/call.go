@@ -28,7 +28,7 @@ func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage
 
 // call calls a tool for a session, or directly if ss is nil.
 func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error) {
-	if s.life.isClosed() || ss != nil && ss.life.isClosed() {
+	if s.lifetime.isClosed() || ss != nil && ss.lifetime.isClosed() {
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
 	}
 	t := s.registry().tool(c.Name)
@@ -40,11 +40,11 @@ func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error)
 	}
 	for round := 0; ; round++ {
 		r, err := s.callOnce(ctx, ss, t, c)
-		if err != nil || r.InputRequests == nil || c.Rounds || ss == nil {
+		if err != nil || r.InputRequests == nil || c.MultiRoundTrip || ss == nil {
 			return r, err
 		}
-		if round == maxRounds {
-			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRounds), nil
+		if round == maxRoundTrips {
+			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRoundTrips), nil
 		}
 		answers, err := ss.fulfil(ctx, r.InputRequests)
 		if ctx.Err() != nil {
@@ -79,13 +79,13 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	if err != nil {
 		return Errorf("%s", err), nil
 	}
-	round, err := s.beginRound(ctx, KindTool, &c)
+	round, err := s.newRoundTrip(ctx, KindTool, &c)
 	if err != nil {
 		return nil, err
 	}
-	sc, life := s.newScope(ctx, ss, KindTool, c)
-	sc.rounds = round
-	j := job{scope: sc, pair: sc.pair.Load(), life: life, limit: s.limitFor(t, ss), run: t.run}
+	sc, life := s.newCallContext(ctx, ss, KindTool, c)
+	sc.roundTrip = round
+	j := job{callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: s.limitFor(t, ss), run: t.run}
 	j.inv = Invocation{Kind: KindTool, Name: t.listed.Name, Arguments: args}
 	if t.concurrency == Serial && !sc.serial {
 		sc.serial = true
@@ -99,7 +99,7 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	case timedOut:
 		j.failed(ctx, Failure{Timeout: j.limit})
 		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(j.limit)), nil
-	case crowded:
+	case tooMany:
 		return Errorf("Tool '%s' did not run: %d calls of this session run already, as many as may; call it again when some have ended", c.Name, s.opts.MaxCalls), nil
 	case stuck:
 		return Errorf("Tool '%s' did not run: a call before it has run over its time limit and does not end", c.Name), nil
@@ -214,19 +214,19 @@ func (s *Server) checkOutput(t *tool, r *Result) *Result {
 	return &c
 }
 
-// newScope makes the scope of a call and finds the lifetime that it counts in.
-func (s *Server) newScope(ctx context.Context, ss *Session, kind Kind, c Call) (*scope, *lifetime) {
-	sc := &scope{server: s, session: ss}
+// newCallContext makes the scope of a call and finds the lifetime that it counts in.
+func (s *Server) newCallContext(ctx context.Context, ss *Session, kind Kind, c Call) (*callContext, *lifetime) {
+	sc := &callContext{server: s, session: ss}
 	sc.request = Request{
 		Kind: kind, Name: c.Name, RequestID: c.RequestID, ProgressToken: c.ProgressToken, Meta: c.Meta,
 		Client: c.Client, ClientCapabilities: c.ClientCapabilities, ProtocolVersion: c.ProtocolVersion,
-		InputResponses: c.InputResponses, RequestState: c.RequestState, scope: sc,
+		InputResponses: c.InputResponses, RequestState: c.RequestState, callCtx: sc,
 	}
-	pair, life := s.dispatch.Load(), s.life
-	if outer := scopeFrom(ctx); outer != nil {
+	pair, life := s.dispatch.Load(), s.lifetime
+	if outer := callContextFrom(ctx); outer != nil {
 		sc.serial = outer.serial && outer.server == s
 		// One read of the pair decides: governed by it as a whole, or not at all.
-		if live := outer.pair.Load(); live != nil && ss == nil {
+		if live := outer.dispatch.Load(); live != nil && ss == nil {
 			pair = live
 			if outer.server == s {
 				sc.session = outer.session
@@ -234,9 +234,9 @@ func (s *Server) newScope(ctx context.Context, ss *Session, kind Kind, c Call) (
 		}
 	}
 	if ss != nil {
-		pair, life = ss.dispatch, ss.life
+		pair, life = ss.dispatch, ss.lifetime
 	}
-	sc.pair.Store(pair)
+	sc.dispatch.Store(pair)
 	if ss := sc.session; ss != nil {
 		sc.request.SessionID = ss.id
 		if sc.request.Client == nil {

@@ -20,7 +20,7 @@ func (s *Server) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.Comp
 }
 
 func (s *Server) complete(ctx context.Context, ss *Session, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	if s.life.isClosed() || ss != nil && ss.life.isClosed() {
+	if s.lifetime.isClosed() || ss != nil && ss.lifetime.isClosed() {
 		return nil, fmt.Errorf("completing on %q: %w", s.name, ErrClosed)
 	}
 	if p == nil {

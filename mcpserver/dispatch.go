@@ -68,14 +68,14 @@ func (s *Server) SetDispatch(sc Scheduling, m Middleware) {
 
 // A job is one run of user code: a handler, reader or generator.
 type job struct {
-	scope  *scope
-	pair   *dispatch
-	life   *lifetime
-	limit  time.Duration // NoTimeout means none
-	serial *serialQueue  // nil: not serial
-	slot   *serialSlot   // held in serial
-	run    func(ctx context.Context, inv *Invocation) error
-	inv    Invocation
+	callCtx  *callContext
+	dispatch *dispatch
+	lifetime *lifetime
+	limit    time.Duration // NoTimeout means none
+	serial   *serialQueue  // nil: not serial
+	slot     *serialSlot   // held in serial
+	run      func(ctx context.Context, inv *Invocation) error
+	inv      Invocation
 }
 
 // An outcome says how a job ended.
@@ -87,31 +87,31 @@ const (
 	timedOut                 // the time limit passed
 	closed                   // the server or session was closed
 	stuck                    // never started: a serial call before it does not end
-	crowded                  // never started: too many calls run in the session
+	tooMany                  // never started: too many calls run in the session
 )
 
 // do runs a job. If it did not finish, its goroutine may go on for a while, and
 // what it returns is dropped.
 func (j *job) do(ctx context.Context) (outcome, error) {
-	defer j.scope.close()
-	switch j.life.enterCall() {
+	defer j.callCtx.close()
+	switch j.lifetime.enterCall() {
 	case closed:
 		return closed, ErrClosed
-	case crowded:
-		return crowded, ErrTooManyCalls
+	case tooMany:
+		return tooMany, ErrTooManyCalls
 	}
 	if j.serial != nil {
-		slot, how := j.serial.acquire(ctx, j.limit, j.life.done)
+		slot, how := j.serial.acquire(ctx, j.limit, j.lifetime.ctx.Done())
 		if how != finished {
-			j.life.leaveCall()
+			j.lifetime.leaveCall()
 			return how, nil
 		}
 		j.slot = slot
 	}
 	callCtx, cancel := j.context(ctx)
 	defer cancel()
-	j.scope.Context = callCtx
-	if j.pair.scheduling == Inline {
+	j.callCtx.Context = callCtx
+	if j.dispatch.scheduling == Inline {
 		return j.inline(ctx, callCtx, cancel)
 	}
 	done := make(chan error, 1) // never blocks: it holds the one result
@@ -131,7 +131,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 		}
 		j.abandon()
 		return j.ended(ctx, callCtx, callCtx.Err()), nil
-	case <-j.life.done:
+	case <-j.lifetime.ctx.Done():
 		j.abandon()
 		return closed, nil
 	}
@@ -140,7 +140,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 // inline runs the job in this goroutine.
 func (j *job) inline(ctx, callCtx context.Context, cancel func()) (outcome, error) {
 	defer j.release()
-	stop := j.life.onClose(cancel)
+	stop := context.AfterFunc(j.lifetime.ctx, cancel)
 	defer stop()
 	err := j.guarded() //nolint:contextcheck // the handler's context is in the job's scope
 	return j.ended(ctx, callCtx, err), err
@@ -166,7 +166,7 @@ func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
 		return finished
 	case context.Cause(callCtx) == errCallLimit: //nolint:errorlint // the very value, which nobody wraps
 		return timedOut
-	case j.life.isClosed():
+	case j.lifetime.isClosed():
 		return closed
 	}
 	return finished
@@ -174,7 +174,7 @@ func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
 
 // failed tells the session's client of a handler that did not end well.
 func (j *job) failed(ctx context.Context, f Failure) {
-	if ss := j.scope.session; ss != nil && ss.onFailure != nil {
+	if ss := j.callCtx.session; ss != nil && ss.onFailure != nil {
 		f.Kind, f.Name = j.inv.Kind, j.inv.Name
 		_ = contain(ctx, ss.logger(), "SessionOptions.OnFailure", func() error { // a panic has been logged
 			ss.onFailure(ctx, f)
@@ -188,7 +188,7 @@ func (j *job) release() {
 	if j.slot != nil {
 		j.serial.release()
 	}
-	j.life.leaveCall()
+	j.lifetime.leaveCall()
 }
 
 // abandon is called when nobody waits for the job's code any more.
@@ -206,17 +206,17 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 // guarded runs the middleware and the code; a panic becomes an error, and its
 // stack goes to the logger.
 func (j *job) guarded() (err error) {
-	ctx := context.Context(j.scope)
+	ctx := context.Context(j.callCtx)
 	defer func() {
 		if r := recover(); r != nil {
-			j.scope.server.logger.ErrorContext(ctx, "handler panicked", "server", j.scope.server.name,
+			j.callCtx.server.logger.ErrorContext(ctx, "handler panicked", "server", j.callCtx.server.name,
 				"kind", string(j.inv.Kind), "name", j.inv.Name, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			j.failed(ctx, Failure{Panic: r, Stack: string(debug.Stack())})
 			err = &panicError{r}
 		}
 	}()
-	if j.pair.middleware == nil {
+	if j.dispatch.middleware == nil {
 		return j.run(ctx, &j.inv)
 	}
-	return j.pair.middleware(ctx, &j.inv, func(ctx context.Context) error { return j.run(ctx, &j.inv) })
+	return j.dispatch.middleware(ctx, &j.inv, func(ctx context.Context) error { return j.run(ctx, &j.inv) })
 }

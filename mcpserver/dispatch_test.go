@@ -101,7 +101,7 @@ func TestDirectCallsFollowTheServersPair(t *testing.T) {
 	var log []string
 	s, ran := pairServer(t, nil)
 	if sc, m := s.Dispatch(); sc != Concurrent || m != nil {
-		t.Errorf("default pair: %v, %p", sc, m)
+		t.Errorf("default dispatch: %v, %p", sc, m)
 	}
 	if n := all(t, direct{s: s}, ran); n != 0 {
 		t.Errorf("by default %d of 3 ran in the caller's goroutine", n)
@@ -130,10 +130,10 @@ func TestSessionsFollowTheirOwnPair(t *testing.T) {
 	plain := s.NewSession(nil)
 	inline := s.NewSession(&SessionOptions{Scheduling: Inline, Middleware: named(&log, "session")})
 	if n := all(t, plain, ran); n != 0 || len(log) != 0 {
-		t.Errorf("a session without a pair: %d inline, middleware %q", n, log)
+		t.Errorf("a session without a dispatch: %d inline, middleware %q", n, log)
 	}
 	if n := all(t, inline, ran); n != 3 || len(log) != 3 || !strings.HasPrefix(log[0], "session") {
-		t.Errorf("a session with a pair: %d inline, middleware %q", n, log)
+		t.Errorf("a session with a dispatch: %d inline, middleware %q", n, log)
 	}
 	if sc, m := s.Dispatch(); sc != Inline || m == nil {
 		t.Error("a session changed the server's pair")
@@ -286,7 +286,7 @@ func TestAScopeClosesAtTheTimeLimit(t *testing.T) {
 // R19 R20
 func TestAScopeThatClosesNeverYieldsHalves(t *testing.T) {
 	pass := func(ctx context.Context, _ *Invocation, next func(context.Context) error) error { return next(ctx) }
-	s := newTestServer(t, nil) // its own pair: concurrent, none
+	s := newTestServer(t, nil) // its own dispatch: concurrent, none
 	addRaw(t, s, "inner", func(ctx context.Context, _ json.RawMessage) (*Result, error) {
 		sc, m := RequestFrom(ctx).Dispatch()
 		return Text(fmt.Sprint(sc, m != nil)), nil

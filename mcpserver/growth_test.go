@@ -71,9 +71,7 @@ func TestCallsOfUnknownToolsCostLittle(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.Library()
-		f := s.library.get(s)
-		handle := f.receive(func(context.Context, string, mcp.Request) (mcp.Result, error) { return nil, errors.New("not found") })
+		handle := s.library().receive(func(context.Context, string, mcp.Request) (mcp.Result, error) { return nil, errors.New("not found") })
 		req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "nobody"}}
 		return growth.Bytes(func() { _, _ = handle(t.Context(), "tools/call", req) })
 	})

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,160 +13,217 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// firstModern is the first version of the protocol without a handshake. Versions
-// are dates and compare as texts.
-const firstModern = "2026-07-28"
+// v20260728 is the first protocol version without a handshake. Versions are dates
+// and compare as strings.
+const v20260728 = "2026-07-28"
 
-// Library returns the same server as a server of the official library: same name,
-// tools, resources and prompts, now and later; what is added or removed reaches
-// the library's clients as list_changed. Calls run as everywhere: validated,
-// limited in time, under the server's scheduling and middleware. It is one value,
-// made at the first call, and safe for concurrent use.
+// Library returns the server as a server of the official library: with the same
+// name, tools, resources and prompts, now and later. Clients of the library are
+// notified of changes. Calls run as all calls of the server do: validated, limited
+// in time, under the server's scheduling and middleware. Library returns the same
+// value each time and is safe for concurrent use.
 //
-// The result may be connected to any of the library's transports, and may be
-// extended; what is added to it directly the server does not know of. An unknown
-// tool is the error -32601 here as well. [Server.Close] ends the calls, the
-// sessions of the library are closed by whoever opened them.
-func (s *Server) Library() *mcp.Server {
-	f := s.library.get(s)
-	f.sync()
-	return f.lib
-}
+// The result may be connected to any of the library's transports. Tools, resources
+// and prompts that are added to it directly are served as well; the Server does not
+// know them. An unknown tool is the error -32601. [Server.Close] ends the calls; the
+// sessions of the library are closed by those who opened them.
+func (s *Server) Library() *mcp.Server { return s.library().lib }
 
-// A libraryFace makes the face behind [Server.Library], once.
-type libraryFace struct {
-	once sync.Once
-	face *face
-}
-
-func (l *libraryFace) get(s *Server) *face {
-	l.once.Do(func() { l.face = newFace(s) })
-	return l.face
-}
-
-// A face is a [Server] as a server of the official library. Clients talk to the
-// library, and the library's handlers talk to sessions of the Server, one for each
-// of the library's.
-type face struct {
+// An adapter is a [Server] as a server of the official library. It answers the
+// library's requests from sessions of the Server, one for each of the library's.
+type adapter struct {
 	server *Server
 	lib    *mcp.Server
-	follow *Session // hears of each change of the server
-	mirror mirror
 	// resumes says that clients can come back to a stream that was closed.
 	resumes bool
-	handle  mcp.MethodHandler // the library's own
+	next    mcp.MethodHandler // the library's own
+	watcher *Session          // its notifications cover all changes of the server
 	wg      sync.WaitGroup    // waits for the library's sessions to end
+
+	toolsMu sync.Mutex       // guards tools
+	tools   map[string]*tool // registered with the library
 
 	mu       sync.Mutex // guards the rest
 	closed   bool
 	sessions map[*mcp.ServerSession]*Session
 	requests map[*Session]string // sessions of one request each, with their users
-	users    map[string]int      // how many of those each user has
+	users    map[string]int      // the number of those for each user
 }
 
-func newFace(s *Server) *face {
-	f := &face{server: s, sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]string), users: make(map[string]int)}
+func newAdapter(s *Server) *adapter {
+	a := &adapter{
+		server: s, tools: make(map[string]*tool),
+		sessions: make(map[*mcp.ServerSession]*Session), requests: make(map[*Session]string), users: make(map[string]int),
+	}
 	caps := s.Capabilities()
-	f.lib = mcp.NewServer(s.Info(), &mcp.ServerOptions{
-		Instructions: s.Instructions(),
-		Logger:       slog.New(quiet{s.logger.Handler()}),
-		Capabilities: &mcp.ServerCapabilities{
-			Logging: caps.Logging, Tools: caps.Tools, Resources: caps.Resources, Prompts: caps.Prompts,
-		},
-		SubscribeHandler:   f.subscribe,
-		UnsubscribeHandler: f.unsubscribe,
-		CompletionHandler:  f.complete,
+	caps.Completions = nil // the library adds it
+	a.lib = mcp.NewServer(s.Info(), &mcp.ServerOptions{
+		Instructions:       s.Instructions(),
+		Logger:             slog.New(warnings{s.logger.Handler()}),
+		Capabilities:       caps,
+		SubscribeHandler:   a.subscribe,
+		UnsubscribeHandler: a.unsubscribe,
+		CompletionHandler:  a.complete,
 	})
-	f.lib.AddReceivingMiddleware(f.receive)
-	f.mirror.init(f)
-	f.follow = s.NewSession(&SessionOptions{Notify: f.changed, everything: true})
-	f.sync()
-	return f
+	a.lib.AddReceivingMiddleware(a.receive)
+	a.watcher = s.NewSession(&SessionOptions{Notify: a.changed, allUpdates: true})
+	a.syncTools()
+	return a
 }
 
-// quiet passes warnings and errors only: the library tells of each connection.
-type quiet struct{ slog.Handler }
+// warnings passes warnings and errors only: the library logs each connection.
+type warnings struct{ slog.Handler }
 
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
-// changed follows the server.
-func (f *face) changed(ctx context.Context, n Notification) {
-	p, ok := n.Params.(*mcp.ResourceUpdatedNotificationParams)
-	if !ok {
-		f.syncAnd(n.Method)
-		return
+// A placeholder is a tool, prompt or resource that is registered with the library
+// anew after each change, which makes it notify its clients. No client sees it.
+const (
+	placeholder    = "tenon-placeholder"
+	placeholderURI = "tenon:placeholder"
+)
+
+var errPlaceholder = errors.New("it is a placeholder")
+
+// changed passes a change of the server on to the library's clients.
+func (a *adapter) changed(ctx context.Context, n Notification) {
+	switch n.Method {
+	case MethodToolListChanged:
+		a.syncTools()
+		a.lib.AddTool(&mcp.Tool{Name: placeholder, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, errPlaceholder
+		})
+	case MethodPromptListChanged:
+		a.lib.AddPrompt(&mcp.Prompt{Name: placeholder}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return nil, errPlaceholder
+		})
+	case MethodResourceListChanged:
+		a.lib.AddResource(&mcp.Resource{URI: placeholderURI}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return nil, errPlaceholder
+		})
 	}
-	// The library knows which of its sessions subscribed, and bounds the sending.
-	if err := f.lib.ResourceUpdated(ctx, p); err != nil {
-		f.server.logger.Warn("resource update not sent", "uri", p.URI, "error", err)
+	if p, ok := n.Params.(*mcp.ResourceUpdatedNotificationParams); ok {
+		// The library knows which of its sessions subscribed.
+		if err := a.lib.ResourceUpdated(ctx, p); err != nil {
+			a.server.logger.Warn("resource update not sent", "uri", p.URI, "error", err)
+		}
 	}
 }
 
-// session is the session of the server behind one of the library's. A session of
-// the protocol from 2026-07-28 on is one request: what it needs comes and goes
-// with it, and release ends it. Of those, a user may have as many at a time as a
-// session may have calls.
-func (f *face) session(ss *mcp.ServerSession, modern bool, user string) (session *Session, release func(), err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+// syncTools registers the tools that have header parameters with the library,
+// which checks the headers of requests against them.
+func (a *adapter) syncTools() {
+	a.toolsMu.Lock()
+	defer a.toolsMu.Unlock()
+	reg := a.server.registry()
+	for name, t := range a.tools {
+		if reg.tool(name) != t {
+			a.lib.RemoveTools(name)
+			delete(a.tools, name)
+		}
+	}
+	for name, t := range reg.tools {
+		if len(t.headers) == 0 || a.tools[name] != nil {
+			continue
+		}
+		a.tools[name] = t
+		if err := a.registerTool(t); err != nil {
+			a.server.logger.Error("the headers of a tool's calls are not checked", "tool", name, "error", err)
+		}
+	}
+}
+
+// registerTool contains the panics of the library, which it uses for errors.
+func (a *adapter) registerTool(t *tool) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	a.lib.AddTool(&mcp.Tool{Name: t.listed.Name, InputSchema: t.listed.InputSchema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, errPlaceholder
+	})
+	return nil
+}
+
+// isRegistered reports whether the adapter registered a tool with the library.
+func (a *adapter) isRegistered(t *mcp.Tool) bool {
+	a.toolsMu.Lock()
+	defer a.toolsMu.Unlock()
+	return a.tools[t.Name] != nil || t.Name == placeholder
+}
+
+// session returns the session of the server for a session of the library. With a
+// protocol version from 2026-07-28 on it lives for one request, and release ends
+// it. A user may have as many of those at a time as a session may have calls.
+func (a *adapter) session(ss *mcp.ServerSession, version, user string) (session *Session, release func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
 		return nil, nil, ErrClosed
 	}
-	if session := f.sessions[ss]; session != nil {
+	if session := a.sessions[ss]; session != nil {
 		return session, func() {}, nil
 	}
-	if most := f.server.opts.MaxCalls; modern && user != "" && most > 0 && f.users[user] >= most {
+	single := version >= v20260728
+	if most := a.server.opts.MaxCalls; single && user != "" && most > 0 && a.users[user] >= most {
 		return nil, nil, fmt.Errorf("%w: %d of this user run already", ErrTooManyCalls, most)
 	}
-	session = f.server.NewSession(f.sessionOptions(ss))
-	if modern {
-		f.requests[session] = user
-		f.users[user]++
-		return session, func() { f.release(session) }, nil
+	session = a.server.NewSession(a.sessionOptions(ss))
+	if single {
+		a.requests[session] = user
+		a.users[user]++
+		return session, func() { a.release(session) }, nil
 	}
-	f.sessions[ss] = session
-	f.wg.Go(func() {
-		_ = ss.Wait() // how it ended is its owner's concern
-		f.drop(ss, session)
+	a.sessions[ss] = session
+	a.wg.Go(func() {
+		_ = ss.Wait() // its owner handles the error
+		a.drop(ss, session)
 	})
 	return session, func() {}, nil
 }
 
-func (f *face) release(session *Session) {
-	f.mu.Lock()
-	if user, open := f.requests[session]; open {
-		delete(f.requests, session)
-		if f.users[user]--; f.users[user] == 0 {
-			delete(f.users, user)
+func (a *adapter) release(session *Session) {
+	a.mu.Lock()
+	if user, open := a.requests[session]; open {
+		delete(a.requests, session)
+		if a.users[user]--; a.users[user] == 0 {
+			delete(a.users, user)
 		}
 	}
-	f.mu.Unlock()
-	session.begin() // its one call is over: nothing to wait for
+	a.mu.Unlock()
+	session.startClose() // its one call is over: nothing to wait for
 }
 
-// drop ends the session behind one of the library's that has ended. The library
-// keeps the URIs that its sessions had subscribed to until somebody unsubscribes.
-func (f *face) drop(ss *mcp.ServerSession, session *Session) {
-	session.begin()
+// drop ends the session for a session of the library that has ended. The library
+// keeps the URIs that its sessions subscribed to until they are unsubscribed.
+func (a *adapter) drop(ss *mcp.ServerSession, session *Session) {
+	session.startClose()
 	for _, uri := range session.subscriptions() {
 		req := &mcp.UnsubscribeRequest{Session: ss, Params: &mcp.UnsubscribeParams{URI: uri}}
-		if _, err := f.handle(closeContext{session.life}, "resources/unsubscribe", req); err != nil {
-			f.server.logger.Warn("subscription of a session that ended is kept", "uri", uri, "error", err)
+		if _, err := a.next(session.lifetime.ctx, "resources/unsubscribe", req); err != nil {
+			a.server.logger.Warn("the subscription of an ended session is kept", "uri", uri, "error", err)
 		}
 	}
-	f.mu.Lock()
-	delete(f.sessions, ss)
-	f.mu.Unlock()
+	a.mu.Lock()
+	delete(a.sessions, ss)
+	a.mu.Unlock()
 	_ = session.Close()
 }
 
-func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
-	scheduling, middleware := f.server.Dispatch()
+func (a *adapter) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
+	scheduling, middleware := a.server.Dispatch()
+	supports := func(has func(*mcp.ClientCapabilities) bool) bool {
+		params := ss.InitializeParams()
+		return params != nil && params.Capabilities != nil && has(params.Capabilities)
+	}
 	return &SessionOptions{
 		ID:         ss.ID(),
 		Scheduling: scheduling,
@@ -179,7 +237,7 @@ func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
 				err = ss.Log(ctx, p) // at the level that the library knows
 			}
 			if err != nil {
-				f.server.logger.Warn("notification not sent", "method", n.Method, "error", err)
+				a.server.logger.Warn("notification not sent", "method", n.Method, "error", err)
 			}
 		},
 		Elicit: func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
@@ -189,13 +247,13 @@ func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
 			return ss.Elicit(ctx, p)
 		},
 		Sample: func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-			if params := ss.InitializeParams(); params == nil || params.Capabilities == nil || params.Capabilities.Sampling == nil {
+			if !supports(func(c *mcp.ClientCapabilities) bool { return c.Sampling != nil }) {
 				return nil, errors.New("the client does not support sampling")
 			}
 			return ss.CreateMessage(ctx, p)
 		},
 		ListRoots: func(ctx context.Context) ([]*mcp.Root, error) {
-			if params := ss.InitializeParams(); params == nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
+			if !supports(func(c *mcp.ClientCapabilities) bool { return c.RootsV2 != nil }) {
 				return nil, errors.New("the client does not support roots")
 			}
 			result, err := ss.ListRoots(ctx, nil)
@@ -207,15 +265,58 @@ func (f *face) sessionOptions(ss *mcp.ServerSession) *SessionOptions {
 	}
 }
 
-// close ends following the server and all calls, without waiting for them. The
-// library's sessions can then be closed without delay.
-func (f *face) close() {
-	f.follow.begin()
-	f.mu.Lock()
-	f.closed = true
-	sessions := slices.AppendSeq(slices.Collect(maps.Values(f.sessions)), maps.Keys(f.requests))
-	f.mu.Unlock()
+// close ends all calls, without waiting for them. The library's sessions can then
+// be closed without delay.
+func (a *adapter) close() {
+	a.watcher.startClose()
+	a.mu.Lock()
+	a.closed = true
+	sessions := slices.AppendSeq(slices.Collect(maps.Values(a.sessions)), maps.Keys(a.requests))
+	a.mu.Unlock()
 	for _, session := range sessions {
-		session.begin()
+		session.startClose()
 	}
+}
+
+// checkElicitSchema refuses schemas that the library's validator may not survive.
+// The protocol allows flat objects of primitive properties without references.
+func checkElicitSchema(schema any) error {
+	if schema == nil {
+		return nil
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return fmt.Errorf("elicitation schema: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return fmt.Errorf("elicitation schema: %w", err)
+	}
+	return checkFlat(tree, 0)
+}
+
+func checkFlat(tree any, depth int) error {
+	const most = 8 // properties, the property, anyOf, its entries, and some
+	if depth > most {
+		return errors.New("elicitation schema: nested too deeply, want a flat object")
+	}
+	switch t := tree.(type) {
+	case map[string]any:
+		for key, value := range t {
+			switch key {
+			case "$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions":
+				return fmt.Errorf("elicitation schema: %s is not allowed", key)
+			}
+			if err := checkFlat(value, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range t {
+			if err := checkFlat(value, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

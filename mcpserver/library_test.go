@@ -239,9 +239,9 @@ func TestLibraryErrors(t *testing.T) {
 	}
 }
 
-// A client that gives a call up ends its handler's context, through every face.
+// A client that gives a call up ends its handler's context, through every transport.
 func TestCancellationReachesHandlers(t *testing.T) {
-	faces := map[string]func(t *testing.T, s *mcpserver.Server) mcp.Transport{
+	transports := map[string]func(t *testing.T, s *mcpserver.Server) mcp.Transport{
 		"library": func(t *testing.T, s *mcpserver.Server) mcp.Transport {
 			near, far := mcp.NewInMemoryTransports()
 			session, err := s.Library().Connect(t.Context(), far, nil)
@@ -260,7 +260,7 @@ func TestCancellationReachesHandlers(t *testing.T) {
 			return &mcp.StreamableClientTransport{Endpoint: url}
 		},
 	}
-	for name, face := range faces {
+	for name, transport := range transports {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			t.Run(name+" "+version, func(t *testing.T) {
 				s := mcpserver.New("s", nil)
@@ -275,7 +275,7 @@ func TestCancellationReachesHandlers(t *testing.T) {
 					t.Fatal(err)
 				}
 				session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).
-					Connect(t.Context(), face(t, s), &mcp.ClientSessionOptions{ProtocolVersion: version})
+					Connect(t.Context(), transport(t, s), &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {
 					t.Fatal(err)
 				}

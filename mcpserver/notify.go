@@ -20,17 +20,17 @@ func (ss *Session) notify(ctx context.Context, n Notification) error {
 
 // deliver hands a notification to the client.
 func (ss *Session) deliver(ctx context.Context, n Notification) error {
-	if ss.sink == nil {
+	if ss.onNotify == nil {
 		return nil
 	}
 	return contain(ctx, ss.logger(), "SessionOptions.Notify", func() error {
-		ss.sink(ctx, n)
+		ss.onNotify(ctx, n)
 		return nil
 	})
 }
 
 // announce tells the client that a list has changed.
-func (ss *Session) announce(method string) {
+func (ss *Session) notifyListChanged(method string) {
 	n := Notification{Method: method}
 	switch method {
 	case MethodToolListChanged:
@@ -40,13 +40,13 @@ func (ss *Session) announce(method string) {
 	case MethodResourceListChanged:
 		n.Params = &mcp.ResourceListChangedParams{}
 	}
-	ss.post(n)
+	ss.enqueue(n)
 }
 
 // post queues a notification for the pump, unless one like it waits already, so
 // that a burst of changes costs a slow client one message.
-func (ss *Session) post(n Notification) {
-	if ss.sink == nil {
+func (ss *Session) enqueue(n Notification) {
+	if ss.onNotify == nil {
 		return
 	}
 	ss.mu.Lock()
@@ -55,11 +55,11 @@ func (ss *Session) post(n Notification) {
 		return
 	}
 	ss.pending = append(ss.pending, n)
-	if ss.pumping || !ss.life.enter() {
+	if ss.sending || !ss.lifetime.enter() {
 		return
 	}
-	ss.pumping = true
-	go ss.pump() // ends when nothing is pending; lifetime.wait waits for it
+	ss.sending = true
+	go ss.sendPending() // ends when nothing is pending; lifetime.wait waits for it
 }
 
 // same reports whether two notifications of the pump say the same.
@@ -75,20 +75,19 @@ func (n Notification) same(m Notification) bool {
 // pump hands what is pending to the client.
 //
 //nolint:contextcheck,nolintlint // it belongs to the session, not to who changed a list; nothing is reported here, but in all callers
-func (ss *Session) pump() {
-	defer ss.life.leave()
-	ctx := closeContext{ss.life}
+func (ss *Session) sendPending() {
+	defer ss.lifetime.leave()
 	for {
 		ss.mu.Lock()
-		if len(ss.pending) == 0 || ss.life.isClosed() {
-			ss.pumping, ss.pending = false, nil
+		if len(ss.pending) == 0 || ss.lifetime.isClosed() {
+			ss.sending, ss.pending = false, nil
 			ss.mu.Unlock()
 			return
 		}
 		n := ss.pending[0]
 		ss.pending = slices.Delete(ss.pending, 0, 1)
 		ss.mu.Unlock()
-		_ = ss.deliver(ctx, n) // a panic has been logged
+		_ = ss.deliver(ss.lifetime.ctx, n) // a panic has been logged
 	}
 }
 
@@ -161,8 +160,8 @@ func (s *Server) NotifyResourceUpdated(uri string) {
 		ss.mu.Lock()
 		_, subscribed := ss.subscribed[uri]
 		ss.mu.Unlock()
-		if subscribed || ss.follows {
-			ss.post(Notification{MethodResourceUpdated, &mcp.ResourceUpdatedNotificationParams{URI: uri}})
+		if subscribed || ss.allUpdates {
+			ss.enqueue(Notification{MethodResourceUpdated, &mcp.ResourceUpdatedNotificationParams{URI: uri}})
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (s *Server) addPrompt(p *mcp.Prompt, h PromptHandler, enums map[string][]st
 	if p == nil {
 		return s.reject(KindPrompt, "", errors.New("the prompt is nil"))
 	}
-	listed, err := freeze(p)
+	listed, err := copyJSON(p)
 	switch {
 	case err != nil:
 	case h == nil:

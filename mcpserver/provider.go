@@ -72,10 +72,10 @@ type Call struct {
 	// (see [Result.InputRequests]).
 	InputResponses mcp.InputResponseMap
 	RequestState   string
-	// Rounds says that the client cannot be asked while the call runs: what the
+	// MultiRoundTrip says that the client cannot be asked while the call runs: what the
 	// handler asks for becomes [Result.InputRequests], and the call comes
 	// again with the answers (protocol 2026-07-28).
-	Rounds bool
+	MultiRoundTrip bool
 	// Client, ClientCapabilities and ProtocolVersion describe the client where
 	// they come with each request; nil and "" mean the session's.
 	Client             *mcp.Implementation

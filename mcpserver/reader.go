@@ -24,10 +24,10 @@ func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name str
 		switch {
 		case err != nil || requests == nil:
 			return nil, err
-		case c.Rounds || ss == nil:
+		case c.MultiRoundTrip || ss == nil:
 			return &Result{InputRequests: requests, RequestState: state}, nil
-		case round == maxRounds:
-			return nil, fmt.Errorf("%s %q: asked for input more than %d times", doing(kind), name, maxRounds)
+		case round == maxRoundTrips:
+			return nil, fmt.Errorf("%s %q: asked for input more than %d times", doing(kind), name, maxRoundTrips)
 		}
 		if c.InputResponses, err = ss.fulfil(ctx, requests); err != nil {
 			return nil, fmt.Errorf("%s %q: %w", doing(kind), name, err)
@@ -51,19 +51,19 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if ctx.Err() != nil {
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
 	}
-	rounds, err := s.beginRound(ctx, kind, &c)
+	trip, err := s.newRoundTrip(ctx, kind, &c)
 	if err != nil {
 		return nil, "", err
 	}
-	sc, life := s.newScope(ctx, ss, kind, c)
-	sc.rounds = rounds
+	sc, life := s.newCallContext(ctx, ss, kind, c)
+	sc.roundTrip = trip
 	limit := s.timeout
 	if ss != nil {
 		limit = ss.timeout
 	}
 	var got Result // only what it asks for
 	j := job{
-		scope: sc, pair: sc.pair.Load(), life: life, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
+		callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
 		run: func(ctx context.Context, _ *Invocation) (err error) {
 			got.InputRequests, got.RequestState, err = run(ctx)
 			return err
@@ -75,7 +75,7 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
 	case closed:
 		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrClosed)
-	case crowded:
+	case tooMany:
 		return nil, "", fmt.Errorf("%s %q: %w", doing(kind), c.Name, ErrTooManyCalls)
 	case timedOut:
 		j.failed(ctx, Failure{Timeout: j.limit})
@@ -84,5 +84,5 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if panicked := new(panicError); errors.As(err, &panicked) {
 		return nil, "", fmt.Errorf("%s %q: internal error", doing(kind), c.Name)
 	}
-	return rounds.read(got.InputRequests, got.RequestState, err)
+	return trip.read(got.InputRequests, got.RequestState, err)
 }

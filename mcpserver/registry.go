@@ -136,7 +136,7 @@ func (s *Server) change(method string, f func(*features) bool) bool {
 	}
 	s.mu.Unlock()
 	for _, ss := range open {
-		ss.announce(method)
+		ss.notifyListChanged(method)
 	}
 	return changed
 }
@@ -145,7 +145,7 @@ func (s *Server) change(method string, f func(*features) bool) bool {
 var errDuplicate = fmt.Errorf("the name is taken; the one that was there first stays")
 
 // freeze copies a value by way of JSON, so that later changes by the caller have no effect.
-func freeze[T any](v *T) (*T, error) {
+func copyJSON[T any](v *T) (*T, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -171,10 +171,15 @@ func (l ToolList) MarshalJSON() ([]byte, error) {
 	for i, t := range l {
 		all[i] = described{t, t.Description}
 	}
+	return encodeJSON(all)
+}
+
+// encodeJSON returns the JSON of v without escapes for <, > and &.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(all); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil

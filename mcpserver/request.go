@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -33,55 +32,47 @@ type Request struct {
 	InputResponses mcp.InputResponseMap
 	RequestState   string
 
-	scope *scope
+	callCtx *callContext
 }
-
-// The errors of a request's line to the client.
-var (
-	// ErrCallEnded reports that the call is over: its result was returned, or dropped.
-	ErrCallEnded = errors.New("mcpserver: the call has ended")
-	// ErrNotSupported reports that the client cannot be asked that.
-	ErrNotSupported = errors.New("mcpserver: the client does not support this")
-)
 
 // A scope is one call. It is the context that its handler gets; handlers of
 // nested calls find it there. Its pair governs them while the call lasts.
-type scope struct {
+type callContext struct {
 	context.Context
 
-	request Request
-	server  *Server
-	session *Session // nil for a direct call outside of all sessions
-	serial  bool     // the call, or one that it is nested in, holds the server's serial slot
-	rounds  *rounds  // nil: the client can be asked while the call runs
+	request   Request
+	server    *Server
+	session   *Session   // nil for a direct call outside of all sessions
+	serial    bool       // the call, or one that it is nested in, holds the server's serial slot
+	roundTrip *roundTrip // nil: the client can be asked while the call runs
 
-	pair atomic.Pointer[dispatch] // nil once the call has ended
+	dispatch atomic.Pointer[dispatch] // nil once the call has ended
 }
 
-type scopeKey struct{}
+type callContextKey struct{}
 
 // Value makes the scope itself what its contexts carry.
-func (s *scope) Value(key any) any {
-	if _, ok := key.(scopeKey); ok {
+func (s *callContext) Value(key any) any {
+	if _, ok := key.(callContextKey); ok {
 		return s
 	}
 	return s.Context.Value(key)
 }
 
-func scopeFrom(ctx context.Context) *scope {
-	s, _ := ctx.Value(scopeKey{}).(*scope)
+func callContextFrom(ctx context.Context) *callContext {
+	s, _ := ctx.Value(callContextKey{}).(*callContext)
 	return s
 }
 
 // close ends the scope; who holds its context cannot use it for more calls.
-func (s *scope) close() { s.pair.Store(nil) }
+func (s *callContext) close() { s.dispatch.Store(nil) }
 
-func (s *scope) live() bool { return s.pair.Load() != nil }
+func (s *callContext) live() bool { return s.dispatch.Load() != nil }
 
 // RequestFrom returns the request of the call that ctx belongs to. It is never
 // nil: outside of calls it is empty and its line leads nowhere.
 func RequestFrom(ctx context.Context) *Request {
-	if s := scopeFrom(ctx); s != nil {
+	if s := callContextFrom(ctx); s != nil {
 		return &s.request
 	}
 	return &Request{}
@@ -90,24 +81,24 @@ func RequestFrom(ctx context.Context) *Request {
 // Dispatch returns the scheduling and middleware in force: the pair of the call
 // while it lasts, then the server's own.
 func (r *Request) Dispatch() (Scheduling, Middleware) {
-	if r.scope == nil {
+	if r.callCtx == nil {
 		return Concurrent, nil
 	}
-	if pair := r.scope.pair.Load(); pair != nil {
+	if pair := r.callCtx.dispatch.Load(); pair != nil {
 		return pair.scheduling, pair.middleware
 	}
-	return r.scope.server.Dispatch()
+	return r.callCtx.server.Dispatch()
 }
 
 // session returns the session, nil without one, or an error if the call is over.
 func (r *Request) session() (*Session, error) {
-	if r.scope == nil {
+	if r.callCtx == nil {
 		return nil, nil
 	}
-	if !r.scope.live() {
+	if !r.callCtx.live() {
 		return nil, ErrCallEnded
 	}
-	return r.scope.session, nil
+	return r.callCtx.session, nil
 }
 
 // Progress tells the client how far the call is: done of total units, total 0
@@ -128,7 +119,7 @@ func (r *Request) Progress(ctx context.Context, done, total float64, msg string)
 // value that has a JSON form.
 func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string, data any) error {
 	ss, err := r.session()
-	if err != nil || r.scope == nil {
+	if err != nil || r.callCtx == nil {
 		return err
 	}
 	if ss == nil {
@@ -136,7 +127,7 @@ func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string
 		if err != nil {
 			return fmt.Errorf("mcpserver: encoding a log message: %w", err)
 		}
-		r.scope.server.logger.Log(ctx, slogLevel(level), string(text), "logger", logger)
+		r.callCtx.server.logger.Log(ctx, slogLevel(level), string(text), "logger", logger)
 		return nil
 	}
 	if !ss.wants(level, r.Meta) {
@@ -157,12 +148,12 @@ func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string
 // returns an error that the handler has to return; the handler is then called
 // again from its beginning and gets the answer from the same call of Elicit.
 func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	if r.scope != nil && r.scope.rounds != nil {
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
 		check, err := newElicitCheck(p)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := r.scope.rounds.ask(p)
+		answer, err := r.callCtx.roundTrip.ask(p)
 		if err != nil {
 			return nil, err
 		}
@@ -183,8 +174,8 @@ func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitR
 
 // Sample asks the client's model. See [Request.Elicit] for when that is possible.
 func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	if r.scope != nil && r.scope.rounds != nil {
-		answer, err := r.scope.rounds.ask(p)
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
+		answer, err := r.callCtx.roundTrip.ask(p)
 		if err != nil {
 			return nil, err
 		}
@@ -208,8 +199,8 @@ func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.
 
 // ListRoots asks for the client's roots. See [Request.Elicit] for when that is possible.
 func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) {
-	if r.scope != nil && r.scope.rounds != nil {
-		answer, err := r.scope.rounds.ask(&mcp.ListRootsParams{})
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
+		answer, err := r.callCtx.roundTrip.ask(&mcp.ListRootsParams{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -41,7 +43,7 @@ func (s *Server) AddResource(r *mcp.Resource, h ResourceReader) error {
 	if r == nil {
 		return s.reject(KindResource, "", errors.New("the resource is nil"))
 	}
-	listed, err := freeze(r)
+	listed, err := copyJSON(r)
 	switch {
 	case err != nil:
 	case h == nil:
@@ -110,7 +112,7 @@ func makeTemplate(t *mcp.ResourceTemplate, h TemplateReader) (made *template, er
 	if t.URITemplate == "" {
 		return nil, errors.New("it has no URI template")
 	}
-	listed, err := freeze(t)
+	listed, err := copyJSON(t)
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +199,31 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 		return nil, fmt.Errorf("Resource '%s' must return a *mcp.ReadResourceResult with contents, and its reader returned none", uri) //nolint:staticcheck // worded as NotFoundError
 	}
 	return r, nil
+}
+
+// ContentsJSON returns the JSON of the contents of a resource. Unlike the official
+// library it writes the text of an empty text resource, and gives contents without
+// a URI that of the resource.
+func ContentsJSON(r *mcp.ReadResourceResult, uri string) (json.RawMessage, error) {
+	type contents struct {
+		URI      string   `json:"uri"`
+		MIMEType string   `json:"mimeType,omitempty"`
+		Text     *string  `json:"text,omitempty"`
+		Blob     []byte   `json:"blob,omitzero"`
+		Meta     mcp.Meta `json:"_meta,omitempty"`
+	}
+	all := make([]contents, 0, len(r.Contents))
+	for _, c := range r.Contents {
+		if c == nil {
+			continue
+		}
+		one := contents{URI: cmp.Or(c.URI, uri), MIMEType: c.MIMEType, Blob: c.Blob, Meta: c.Meta}
+		if c.Blob == nil || c.Text != "" {
+			one.Text = &c.Text
+		}
+		all = append(all, one)
+	}
+	return encodeJSON(all)
 }
 
 // TextResource returns a result with one text.

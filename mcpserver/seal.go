@@ -43,7 +43,7 @@ func stateCipher(key []byte) (cipher.AEAD, error) {
 }
 
 // sealState seals a state for its owner and for [Options.StateLifetime] from now.
-func (s *Server) sealState(owner stateOwner, state roundState) (string, error) {
+func (s *Server) sealState(owner stateOwner, state roundTripState) (string, error) {
 	state.Sealed = time.Now().UnixNano()
 	plain, err := json.Marshal(state)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Server) sealState(owner stateOwner, state roundState) (string, error) {
 // errStateExpired says that a state is older than [Options.StateLifetime].
 var errStateExpired = errors.New("requestState has expired; call again without it")
 
-func (s *Server) openState(owner stateOwner, sealed string) (roundState, error) {
-	var state roundState
+func (s *Server) openState(owner stateOwner, sealed string) (roundTripState, error) {
+	var state roundTripState
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
 	if err != nil {
 		return state, err

@@ -15,9 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrClosed reports that a server or session was closed.
-var ErrClosed = errors.New("mcpserver: closed")
-
 // DefaultStateLifetime is how long a client may take to answer a question by
 // default (see [Options.StateLifetime]).
 const DefaultStateLifetime = time.Hour
@@ -25,9 +22,6 @@ const DefaultStateLifetime = time.Hour
 // DefaultMaxCalls is how many calls a session may have running at a time by
 // default (see [Options.MaxCalls]).
 const DefaultMaxCalls = 1000
-
-// ErrTooManyCalls reports that a session has as many calls running as it may.
-var ErrTooManyCalls = errors.New("mcpserver: too many calls at once")
 
 // closeGrace is how long Close waits for handlers to end.
 const closeGrace = time.Second
@@ -131,8 +125,8 @@ type Server struct {
 	stateKey func() []byte
 	serial   serialQueue
 	schemas  schemaCache
-	life     *lifetime // of direct calls and of the whole
-	library  libraryFace
+	lifetime *lifetime // of direct calls and of the whole
+	library  func() *adapter
 
 	dispatch atomic.Pointer[dispatch]
 	snapshot atomic.Pointer[registry] // nil after a change
@@ -150,7 +144,7 @@ func New(name string, o *Options) *Server {
 	}
 	opts := o.withDefaults()
 	s := &Server{
-		name: name, opts: opts, logger: opts.Logger, life: newLifetime(), sessions: map[*Session]struct{}{},
+		name: name, opts: opts, logger: opts.Logger, lifetime: newLifetime(), sessions: map[*Session]struct{}{},
 		info: &mcp.Implementation{Name: name, Title: opts.Title, Version: opts.Version, WebsiteURL: opts.WebsiteURL, Icons: opts.Icons},
 	}
 	s.timeout = effectiveTimeout(opts.Timeout, envTimeout(opts.LookupEnv, s.warnEnv))
@@ -163,6 +157,7 @@ func New(name string, o *Options) *Server {
 		return key
 	})
 	s.features.init()
+	s.library = sync.OnceValue(func() *adapter { return newAdapter(s) })
 	s.SetDispatch(opts.Scheduling, opts.Middleware)
 	return s
 }
@@ -209,7 +204,7 @@ func (s *Server) Capabilities() *mcp.ServerCapabilities {
 // OpenSession is [Server.NewSession] as [Provider] wants it. On a closed server
 // it returns [ErrClosed].
 func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSession, error) {
-	if s.life.isClosed() {
+	if s.lifetime.isClosed() {
 		return nil, fmt.Errorf("opening a session on %q: %w", s.name, ErrClosed)
 	}
 	return s.NewSession(o), nil
@@ -219,21 +214,21 @@ func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSessio
 // ones are accepted. It waits for handlers to end, but not much longer than a
 // second; those that still run are logged. It may be called more than once.
 func (s *Server) Close() error {
-	s.life.begin()
+	s.lifetime.startClose()
 	s.mu.Lock()
-	lives := []*lifetime{s.life}
+	lifetimes := []*lifetime{s.lifetime}
 	open := make([]*Session, 0, len(s.sessions))
 	for ss := range s.sessions {
-		open, lives = append(open, ss), append(lives, ss.life)
+		open, lifetimes = append(open, ss), append(lifetimes, ss.lifetime)
 	}
 	s.mu.Unlock()
 	for _, ss := range open {
-		ss.begin()
+		ss.startClose()
 	}
 	var n int64
 	deadline := time.Now().Add(closeGrace)
-	for _, life := range lives {
-		n += life.wait(max(0, time.Until(deadline)))
+	for _, l := range lifetimes {
+		n += l.wait(max(0, time.Until(deadline)))
 	}
 	if n > 0 {
 		s.logger.Warn("handlers still run after the server was closed", "server", s.name, "handlers", n)
@@ -305,17 +300,4 @@ func (e *inputSchemaError) warning(server, tool string) string {
 	return fmt.Sprintf("Tool %q on SDK MCP server %q was left out of the server's tool list, because its input schema cannot be converted to JSON Schema: %v. "+
 		"Check that it is a JSON object of type \"object\" in draft 2020-12, 2019-09 or draft-07, that its references lead to definitions of its own, "+
 		"and, if it is made from a Go type, that every field has a JSON form.", tool, server, e.err)
-}
-
-// A NotFoundError reports that a server has no such resource or prompt.
-type NotFoundError struct {
-	Kind Kind   // KindResource or KindPrompt
-	Name string // the URI or the name
-}
-
-func (e *NotFoundError) Error() string {
-	if e.Kind == KindPrompt {
-		return fmt.Sprintf("Prompt '%s' not found", shown(e.Name))
-	}
-	return fmt.Sprintf("Resource '%s' not found", shown(e.Name))
 }

@@ -46,7 +46,7 @@ type SessionOptions struct {
 	// the same time and must not block.
 	OnFailure func(ctx context.Context, f Failure)
 
-	everything bool // Notify hears of updates of all resources
+	allUpdates bool // Notify hears of updates of all resources
 }
 
 // A Failure is a handler that panicked or ran over its time limit. Either Panic or
@@ -65,24 +65,24 @@ type Failure struct {
 // A Session is one client's conversation with a [Server]. It is safe for
 // concurrent use. Who opens it closes it; until then the server holds it.
 type Session struct {
-	server    *Server
-	id        string
-	client    *mcp.Implementation
-	dispatch  *dispatch
-	timeout   time.Duration
-	sink      func(ctx context.Context, n Notification)
-	elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
-	sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
-	listRoots func(ctx context.Context) ([]*mcp.Root, error)
-	onFailure func(ctx context.Context, f Failure)
-	life      *lifetime
-	follows   bool         // it hears of updates of all resources
-	level     atomic.Int32 // index into levels
+	server     *Server
+	id         string
+	client     *mcp.Implementation
+	dispatch   *dispatch
+	timeout    time.Duration
+	onNotify   func(ctx context.Context, n Notification)
+	elicit     func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	sample     func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
+	listRoots  func(ctx context.Context) ([]*mcp.Root, error)
+	onFailure  func(ctx context.Context, f Failure)
+	lifetime   *lifetime
+	allUpdates bool         // it hears of updates of all resources
+	level      atomic.Int32 // index into levels
 
 	mu         sync.Mutex // guards the rest
 	subscribed map[string]struct{}
 	pending    []Notification // for the sink, each different
-	pumping    bool
+	sending    bool
 }
 
 // NewSession starts a session. On a closed server it is closed already.
@@ -93,10 +93,10 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 	}
 	ss := &Session{
 		server: s, id: opts.ID, client: opts.Client, dispatch: &dispatch{opts.Scheduling, opts.Middleware},
-		sink: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots, onFailure: opts.OnFailure,
-		life: newLifetime(), follows: opts.everything, subscribed: map[string]struct{}{},
+		onNotify: opts.Notify, elicit: opts.Elicit, sample: opts.Sample, listRoots: opts.ListRoots, onFailure: opts.OnFailure,
+		lifetime: newLifetime(), allUpdates: opts.allUpdates, subscribed: map[string]struct{}{},
 	}
-	ss.life.most = int64(s.opts.MaxCalls)
+	ss.lifetime.maxCalls = int64(s.opts.MaxCalls)
 	ss.timeout = s.timeout
 	if opts.LookupEnv != nil {
 		ss.timeout = effectiveTimeout(s.opts.Timeout, envTimeout(opts.LookupEnv, s.warnEnv))
@@ -107,8 +107,8 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 	s.mu.Lock()
 	s.sessions[ss] = struct{}{}
 	s.mu.Unlock()
-	if s.life.isClosed() {
-		ss.begin()
+	if s.lifetime.isClosed() {
+		ss.startClose()
 	}
 	return ss
 }
@@ -129,11 +129,9 @@ func (ss *Session) Dispatch() (Scheduling, Middleware) {
 	return ss.dispatch.scheduling, ss.dispatch.middleware
 }
 
-// begin starts closing.
-func (ss *Session) begin() {
-	if !ss.life.begin() {
-		return
-	}
+// startClose ends the calls without waiting for them.
+func (ss *Session) startClose() {
+	ss.lifetime.startClose()
 	ss.server.mu.Lock()
 	delete(ss.server.sessions, ss)
 	ss.server.mu.Unlock()
@@ -143,8 +141,8 @@ func (ss *Session) begin() {
 // handlers end, and no more notifications come. It waits for handlers to end,
 // but not much longer than a second; those that still run are logged.
 func (ss *Session) Close() error {
-	ss.begin()
-	if n := ss.life.wait(closeGrace); n > 0 {
+	ss.startClose()
+	if n := ss.lifetime.wait(closeGrace); n > 0 {
 		ss.server.logger.Warn("handlers still run after their session was closed",
 			"server", ss.server.name, "session", ss.id, "handlers", n)
 	}
@@ -153,7 +151,7 @@ func (ss *Session) Close() error {
 
 // check returns an error if the session or ctx has ended.
 func (ss *Session) check(ctx context.Context) error {
-	if ss.life.isClosed() {
+	if ss.lifetime.isClosed() {
 		return fmt.Errorf("session on %q: %w", ss.server.name, ErrClosed)
 	}
 	return ctx.Err()

@@ -130,20 +130,20 @@ func (s *Server) AddRawTool(t *Tool, h RawJSONHandler) error {
 	return s.addTool(t, handlerParts{run: func(ctx context.Context, inv *Invocation) error {
 		raw, err := h(ctx, inv.Arguments)
 		if err == nil {
-			inv.Result = rawResult(inv.Name, raw)
+			inv.Result = decodeResult(inv.Name, raw)
 		}
 		return err
 	}})
 }
 
-// rawResult reads what a raw handler returned.
-func rawResult(name string, raw json.RawMessage) *Result {
+// decodeResult decodes the result of a raw handler.
+func decodeResult(name string, raw json.RawMessage) *Result {
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, sample(raw))
-	}
 	var r Result
-	err := r.take(members)
+	err := errNoContent
+	if json.Unmarshal(raw, &members) == nil && members != nil {
+		err = r.take(members)
+	}
 	switch {
 	case errors.Is(err, errNoContent):
 		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, sample(raw))

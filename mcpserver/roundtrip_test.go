@@ -64,7 +64,7 @@ func answers(requests mcp.InputRequestMap) mcp.InputResponseMap {
 func TestAskingInRounds(t *testing.T) {
 	s := askingServer(t, nil)
 	const want = "name?tenon-elicitation-1 colour?tenon-elicitation-2"
-	c := Call{Name: "ask", Arguments: json.RawMessage(`{"a":1}`), Rounds: true, ClientCapabilities: canElicit}
+	c := Call{Name: "ask", Arguments: json.RawMessage(`{"a":1}`), MultiRoundTrip: true, ClientCapabilities: canElicit}
 	for round := 1; ; round++ {
 		ss := s.NewSession(nil) // each round may come to another session
 		r, err := ss.CallTool(t.Context(), c)
@@ -90,7 +90,7 @@ func TestReadersAndPromptsInRounds(t *testing.T) {
 	s := askingServer(t, nil)
 	ss := s.NewSession(nil)
 	defer ss.Close()
-	c := Call{Rounds: true, ClientCapabilities: canElicit}
+	c := Call{MultiRoundTrip: true, ClientCapabilities: canElicit}
 	read, get := "", ""
 	for range 3 {
 		r, err := ss.ReadResource(WithCall(t.Context(), c), "mem:ask")
@@ -103,7 +103,7 @@ func TestReadersAndPromptsInRounds(t *testing.T) {
 		}
 		c.InputResponses, c.RequestState = answers(r.InputRequests), r.RequestState
 	}
-	c = Call{Rounds: true, ClientCapabilities: canElicit}
+	c = Call{MultiRoundTrip: true, ClientCapabilities: canElicit}
 	for range 3 {
 		p, err := ss.GetPrompt(WithCall(t.Context(), c), "ask", nil)
 		if err != nil {
@@ -128,11 +128,11 @@ func TestTheStateOfRoundsIsSealed(t *testing.T) {
 		text, err := asker(ctx)
 		return Text(text), err
 	})
-	first, err := ss.CallTool(t.Context(), Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit})
+	first, err := ss.CallTool(t.Context(), Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := ss.CallTool(t.Context(), Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState})
+	second, err := ss.CallTool(t.Context(), Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState})
 	if err != nil || second.InputRequests == nil {
 		t.Fatalf("%+v, %v", second, err)
 	}
@@ -144,24 +144,24 @@ func TestTheStateOfRoundsIsSealed(t *testing.T) {
 		"other tool":      {Name: "other", RequestState: state},
 		"other arguments": {Name: "ask", Arguments: json.RawMessage(`{"a":2}`), RequestState: state},
 	} {
-		c.Rounds, c.ClientCapabilities = true, canElicit
+		c.MultiRoundTrip, c.ClientCapabilities = true, canElicit
 		if r, err := ss.CallTool(t.Context(), c); err == nil || !strings.Contains(err.Error(), "requestState") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 	other := askingServer(t, nil)
-	if r, err := other.NewSession(nil).CallTool(t.Context(), Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, RequestState: state}); err == nil {
+	if r, err := other.NewSession(nil).CallTool(t.Context(), Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit, RequestState: state}); err == nil {
 		t.Errorf("another server took the state: %+v", r)
 	}
 	// With one key two processes are one server.
 	key := []byte("0123456789abcdef0123456789abcdef")
 	a, b := askingServer(t, &Options{StateKey: key}), askingServer(t, &Options{StateKey: key})
-	first, err = a.NewSession(nil).CallTool(t.Context(), Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit})
+	first, err = a.NewSession(nil).CallTool(t.Context(), Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, err := b.NewSession(nil).CallTool(t.Context(), Call{
-		Name: "ask", Rounds: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState,
+		Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState,
 	}); err != nil || r.IsError {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -193,12 +193,12 @@ func TestRoundsOfTheHandlersOwn(t *testing.T) {
 	if r, err := mute.CallTool(t.Context(), Call{Name: "own"}); err != nil || !r.IsError || !strings.Contains(r.Text(), "does not support") {
 		t.Errorf("%v, %v", r.Text(), err)
 	}
-	first, err := mute.CallTool(t.Context(), Call{Name: "own", Rounds: true, ClientCapabilities: canElicit})
+	first, err := mute.CallTool(t.Context(), Call{Name: "own", MultiRoundTrip: true, ClientCapabilities: canElicit})
 	if err != nil || first.InputRequests == nil || strings.Contains(first.RequestState, "step-2") {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	again, err := mute.CallTool(t.Context(), Call{
-		Name: "own", Rounds: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState,
+		Name: "own", MultiRoundTrip: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState,
 	})
 	if err != nil || again.Text() != "why?q step-2" {
 		t.Errorf("%+v, %v", again, err)
@@ -236,7 +236,7 @@ func TestStatesAreBoundToExactArguments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, Arguments: json.RawMessage(tt.sealed)}
+			c := Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit, Arguments: json.RawMessage(tt.sealed)}
 			first, err := ss.CallTool(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
@@ -256,7 +256,7 @@ func TestStatesAreBoundToExactArguments(t *testing.T) {
 func TestStatesOfPromptsAreBoundToTheirArguments(t *testing.T) {
 	ss := askingServer(t, nil).NewSession(nil)
 	defer ss.Close()
-	c := Call{Rounds: true, ClientCapabilities: canElicit}
+	c := Call{MultiRoundTrip: true, ClientCapabilities: canElicit}
 	first, err := ss.GetPrompt(WithCall(t.Context(), c), "ask", map[string]string{"for": "ann"})
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestAnswersToNothingAreRefused(t *testing.T) {
 	ss := s.NewSession(nil)
 	defer ss.Close()
 	yes := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"v": "forged"}}
-	c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+	c := Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit}
 	first, err := ss.CallTool(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestAnswersToNothingAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	c = Call{Name: "own", Rounds: true, ClientCapabilities: canElicit, InputResponses: mcp.InputResponseMap{"confirm": yes}}
+	c = Call{Name: "own", MultiRoundTrip: true, ClientCapabilities: canElicit, InputResponses: mcp.InputResponseMap{"confirm": yes}}
 	r, err := ss.CallTool(t.Context(), c)
 	if err != nil || r.InputRequests["confirm"] == nil || r.Text() != "" {
 		t.Errorf("a handler's own key: %+v, %v; want the question", r, err)
@@ -309,7 +309,7 @@ func TestAnswersToNothingAreRefused(t *testing.T) {
 		t.Errorf("the answer to what was asked: %+v, %v", r, err)
 	}
 	// An answer that was given stays as it was given.
-	c = Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState}
+	c = Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit, InputResponses: answers(first.InputRequests), RequestState: first.RequestState}
 	second, err := ss.CallTool(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestStatesExpire(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ss := askingServer(t, &Options{StateLifetime: tt.life}).NewSession(nil)
 				defer ss.Close()
-				c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+				c := Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit}
 				first, err := ss.CallTool(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
@@ -366,7 +366,7 @@ func TestStatesAreBoundToUsers(t *testing.T) {
 	as := func(user string) context.Context {
 		return context.WithValue(t.Context(), extraKey{}, &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{UserID: user}})
 	}
-	c := Call{Name: "ask", Rounds: true, ClientCapabilities: canElicit}
+	c := Call{Name: "ask", MultiRoundTrip: true, ClientCapabilities: canElicit}
 	first, err := ss.CallTool(as("ann"), c)
 	if err != nil {
 		t.Fatal(err)
@@ -382,14 +382,14 @@ func TestStatesAreBoundToUsers(t *testing.T) {
 	}
 }
 
-// A call may have maxRounds answers, and no more.
+// A call may have maxRoundTrips answers, and no more.
 //
 // fault F19
 func TestAnswersAreBounded(t *testing.T) {
 	s := newTestServer(t, nil)
 	ss := s.NewSession(nil)
 	defer ss.Close()
-	for questions, fine := range map[int]bool{maxRounds: true, maxRounds + 1: false} {
+	for questions, fine := range map[int]bool{maxRoundTrips: true, maxRoundTrips + 1: false} {
 		name := fmt.Sprint("ask-", questions)
 		addRaw(t, s, name, func(ctx context.Context, _ json.RawMessage) (*Result, error) {
 			var failed error
@@ -400,7 +400,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			}
 			return Text("done"), failed
 		})
-		c := Call{Name: name, Rounds: true, ClientCapabilities: canElicit}
+		c := Call{Name: name, MultiRoundTrip: true, ClientCapabilities: canElicit}
 		first, err := ss.CallTool(t.Context(), c)
 		if err != nil || len(first.InputRequests) != questions {
 			t.Fatalf("%+v, %v", first, err)

@@ -23,16 +23,16 @@ import (
 // returns the answer. What a handler does before it asks is done once a round.
 var ErrInputRequired = errors.New("mcpserver: the client must be asked first; the handler must return this error")
 
-// maxRounds is how many times a call may ask for input.
-const maxRounds = 10
+// maxRoundTrips is how many times a call may ask for input.
+const maxRoundTrips = 10
 
-// roundPrefix marks the questions that a handler asked through its Request, as
+// inputKeyPrefix marks the questions that a handler asked through its Request, as
 // opposed to those that it put into its result.
-const roundPrefix = "tenon-"
+const inputKeyPrefix = "tenon-"
 
 // rounds is one round of a call whose client cannot be asked while it runs. The
 // n-th question of one run of the handler is taken for the n-th of the next.
-type rounds struct {
+type roundTrip struct {
 	server *Server
 	owner  stateOwner
 	caps   *mcp.ClientCapabilities
@@ -44,24 +44,24 @@ type rounds struct {
 	missing string                     // the capability that the client would need
 }
 
-// A roundState is what the client carries from one round to the next.
-type roundState struct {
+// A roundTripState is what the client carries from one round to the next.
+type roundTripState struct {
 	Handler string                     `json:"h,omitempty"` // the handler's own state
 	Known   map[string]json.RawMessage `json:"k,omitempty"`
-	Asked   map[string]askedFor        `json:"a,omitempty"` // what the client is to answer, by key
+	Asked   map[string]pendingInput    `json:"a,omitempty"` // what the client is to answer, by key
 	Sealed  int64                      `json:"t"`           // when, in nanoseconds of Unix time
 }
 
-// beginRound prepares a round of c, nil if the client of c can be asked while the
+// newRoundTrip prepares a round of c, nil if the client of c can be asked while the
 // call runs. It opens the sealed state, takes out the answers to what the
 // handler asked through its Request, and leaves in c those to what the handler
 // asked by its result. Its errors are errors of the protocol.
-func (s *Server) beginRound(ctx context.Context, kind Kind, c *Call) (*rounds, error) {
-	if !c.Rounds {
+func (s *Server) newRoundTrip(ctx context.Context, kind Kind, c *Call) (*roundTrip, error) {
+	if !c.MultiRoundTrip {
 		return nil, nil
 	}
-	r := &rounds{server: s, owner: s.newStateOwner(ctx, kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
-	var state roundState
+	r := &roundTrip{server: s, owner: s.newStateOwner(ctx, kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
+	var state roundTripState
 	if c.RequestState != "" {
 		var err error
 		switch state, err = s.openState(r.owner, c.RequestState); {
@@ -77,8 +77,8 @@ func (s *Server) beginRound(ctx context.Context, kind Kind, c *Call) (*rounds, e
 	if c.InputResponses, err = r.take(c.InputResponses, state.Asked); err != nil {
 		return nil, invalidParams("inputResponses: " + err.Error())
 	}
-	if len(r.known) > maxRounds {
-		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRounds))
+	if len(r.known) > maxRoundTrips {
+		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRoundTrips))
 	}
 	return r, nil
 }
@@ -87,13 +87,13 @@ func (s *Server) beginRound(ctx context.Context, kind Kind, c *Call) (*rounds, e
 // and returns those to what it asked by its result. Answers to what nobody asked
 // never reach a handler: those that claim to be of the first kind are an error,
 // others are passed over, as the protocol wants it.
-func (r *rounds) take(responses mcp.InputResponseMap, asked map[string]askedFor) (own mcp.InputResponseMap, err error) {
+func (r *roundTrip) take(responses mcp.InputResponseMap, asked map[string]pendingInput) (own mcp.InputResponseMap, err error) {
 	for key, response := range responses {
 		question, was := asked[key]
 		_, known := r.known[key]
 		switch {
 		case was:
-		case known || !strings.HasPrefix(key, roundPrefix):
+		case known || !strings.HasPrefix(key, inputKeyPrefix):
 			continue
 		default:
 			return nil, fmt.Errorf("%q answers nothing that was asked", key)
@@ -101,7 +101,7 @@ func (r *rounds) take(responses mcp.InputResponseMap, asked map[string]askedFor)
 		if err := question.check(response); err != nil {
 			return nil, fmt.Errorf("%q: %w", key, err)
 		}
-		if !strings.HasPrefix(key, roundPrefix) {
+		if !strings.HasPrefix(key, inputKeyPrefix) {
 			if own == nil {
 				own = make(mcp.InputResponseMap)
 			}
@@ -120,7 +120,7 @@ func invalidParams(what string) error {
 }
 
 // ask returns the answer to the handler's next question, or notes the question.
-func (r *rounds) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
+func (r *roundTrip) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
 	kind := questionKind(question)
 	answer, supported := r.answerTo(question)
 	r.mu.Lock()
@@ -130,7 +130,7 @@ func (r *rounds) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
 		return nil, fmt.Errorf("%s: %w", kind, ErrNotSupported)
 	}
 	r.asked++
-	key := roundPrefix + kind + "-" + strconv.Itoa(r.asked)
+	key := inputKeyPrefix + kind + "-" + strconv.Itoa(r.asked)
 	if raw, ok := r.known[key]; ok {
 		if err := json.Unmarshal(raw, answer); err != nil {
 			return nil, fmt.Errorf("decoding the client's answer: %w", err)
@@ -157,7 +157,7 @@ func questionKind(question mcp.InputRequest) string {
 
 // answerTo says what the answer to a question looks like, and whether the client
 // declared the capability that it needs.
-func (r *rounds) answerTo(question mcp.InputRequest) (answer mcp.InputResponse, supported bool) {
+func (r *roundTrip) answerTo(question mcp.InputRequest) (answer mcp.InputResponse, supported bool) {
 	caps := r.caps
 	if caps == nil {
 		caps = &mcp.ClientCapabilities{}
@@ -174,7 +174,7 @@ func (r *rounds) answerTo(question mcp.InputRequest) (answer mcp.InputResponse, 
 // end says what a run of the handler has come to: nothing beside its own
 // result, an error of the protocol, or questions and the state that belongs to
 // them. If the handler did not fail, its questions do not count: it can do without.
-func (r *rounds) end(failed bool) (mcp.InputRequestMap, string, error) {
+func (r *roundTrip) end(failed bool) (mcp.InputRequestMap, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -185,11 +185,11 @@ func (r *rounds) end(failed bool) (mcp.InputRequestMap, string, error) {
 	case r.next == nil:
 		return nil, "", nil
 	}
-	asked := make(map[string]askedFor, len(r.next))
+	asked := make(map[string]pendingInput, len(r.next))
 	for key, question := range r.next { // checked when they are asked again
-		asked[key] = askedFor{Kind: questionKind(question)}
+		asked[key] = pendingInput{Kind: questionKind(question)}
 	}
-	state, err := r.server.sealState(r.owner, roundState{Known: r.known, Asked: asked})
+	state, err := r.server.sealState(r.owner, roundTripState{Known: r.known, Asked: asked})
 	return r.next, state, err
 }
 
@@ -206,21 +206,21 @@ func missingCapability(name string) error {
 }
 
 // seal is the state of a result that asks for input by itself.
-func (r *rounds) seal(state string, requests mcp.InputRequestMap) (string, error) {
+func (r *roundTrip) seal(state string, requests mcp.InputRequestMap) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asked := make(map[string]askedFor, len(requests))
+	asked := make(map[string]pendingInput, len(requests))
 	for key, question := range requests {
 		var err error
-		if asked[key], err = newAskedFor(question); err != nil {
+		if asked[key], err = newPendingInput(question); err != nil {
 			return "", fmt.Errorf("input %q: %w", key, err)
 		}
 	}
-	return r.server.sealState(r.owner, roundState{Handler: state, Known: r.known, Asked: asked})
+	return r.server.sealState(r.owner, roundTripState{Handler: state, Known: r.known, Asked: asked})
 }
 
 // tool is what the result of a tool comes to in this round. A nil r changes nothing.
-func (r *rounds) tool(result *Result) (*Result, error) {
+func (r *roundTrip) tool(result *Result) (*Result, error) {
 	if r == nil {
 		return result, nil
 	}
@@ -242,7 +242,7 @@ func (r *rounds) tool(result *Result) (*Result, error) {
 
 // read is what a reader or a prompt handler comes to in this round: what it asks
 // for, if anything, and its failure. A nil r changes nothing.
-func (r *rounds) read(requests mcp.InputRequestMap, state string, failure error) (mcp.InputRequestMap, string, error) {
+func (r *roundTrip) read(requests mcp.InputRequestMap, state string, failure error) (mcp.InputRequestMap, string, error) {
 	if r == nil {
 		return requests, state, failure
 	}

@@ -86,24 +86,24 @@ const requestIDHeader = "Tenon-Request-Id"
 
 // A httpRequest is what serve must know of a request.
 type httpRequest struct {
-	modern bool // it follows 2026-07-28
-	opens  bool // it may open a session: for the library each without one does, and a batch can initialize
-	stands bool // its answer is a stream that stays open
-	more   int  // messages of a batch, one aside
+	modern  bool // it follows 2026-07-28
+	opens   bool // it may open a session: for the library each without one does, and a batch can initialize
+	streams bool // its answer is a stream that stays open
+	more    int  // messages of a batch, one aside
 }
 
 // read bounds and reads the body of a request and finds out what it is. It also
 // notes the request's id where the handlers look for it.
 func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpRequest, int, error) {
 	req.Header.Del(requestIDHeader) // ours to set
-	info := httpRequest{modern: req.Header.Get("Mcp-Protocol-Version") >= firstModern}
+	info := httpRequest{modern: req.Header.Get("Mcp-Protocol-Version") >= v20260728}
 	if req.Method == http.MethodPost || req.Method == http.MethodGet {
 		if err := h.negotiate(req); err != nil {
 			return info, http.StatusNotAcceptable, err
 		}
 	}
 	if req.Method != http.MethodPost {
-		info.stands = req.Method == http.MethodGet
+		info.streams = req.Method == http.MethodGet
 		return info, 0, nil
 	}
 	if h.opts.MaxBodyBytes > 0 {
@@ -149,9 +149,9 @@ func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
 		req.Header.Set(requestIDHeader, string(m.ID))
 	}
 	hasSession := req.Header.Get("Mcp-Session-Id") != ""
-	info.modern = info.modern || !hasSession && metaVersion(m) >= firstModern
+	info.modern = info.modern || !hasSession && metaVersion(m) >= v20260728
 	info.opens = info.opens && !info.modern
-	info.stands = m.Method == methodListen
+	info.streams = m.Method == methodListen
 }
 
 // metaVersion is the protocol version in the _meta of a request, "" if it has none.

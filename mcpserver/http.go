@@ -100,7 +100,7 @@ type HTTPHandler struct {
 	opts     HTTPOptions
 	log      *slog.Logger
 	refusals *refusalLog
-	face     *face
+	adapter  *adapter
 	handler  http.Handler
 	modern   *mcp.StreamableHTTPHandler
 	legacy   *mcp.StreamableHTTPHandler
@@ -119,8 +119,8 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	if s == nil {
 		panic("mcpserver: NewHTTPHandler without a server")
 	}
-	h := &HTTPHandler{opts: httpDefaults(o), face: newFace(s), owners: make(map[string]string)}
-	h.face.resumes = h.opts.EventStore != nil
+	h := &HTTPHandler{opts: httpDefaults(o), adapter: newAdapter(s), owners: make(map[string]string)}
+	h.adapter.resumes = h.opts.EventStore != nil
 	h.log = h.opts.Logger
 	if h.log == nil {
 		h.log = s.logger
@@ -128,8 +128,8 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	h.refusals = &refusalLog{log: h.log}
 	h.opts.AllowedHosts = lowered(h.opts.AllowedHosts)
 	h.opts.AllowedOrigins = lowered(h.opts.AllowedOrigins)
-	lib := func(*http.Request) *mcp.Server { return h.face.lib }
-	logger := slog.New(quiet{h.log.Handler()})
+	lib := func(*http.Request) *mcp.Server { return h.adapter.lib }
+	logger := slog.New(warnings{h.log.Handler()})
 	h.modern = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
 		Stateless: true, Logger: logger, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, MaxRequestBodyBytes: -1, // both are checked here, before the body is read
@@ -224,18 +224,18 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		}
 		defer h.leave(user, info.more)
 	}
-	if !h.begin(info.stands) {
+	if !h.begin(info.streams) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
 		return
 	}
-	defer h.end(info.stands)
+	defer h.end(info.streams)
 	era := h.legacy
 	if info.modern {
 		era = h.modern
 	}
-	if info.stands {
-		h.serveStanding(era, w, req)
+	if info.streams {
+		h.serveStream(era, w, req)
 		return
 	}
 	if !info.opens {
@@ -250,20 +250,20 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 	h.legacy.ServeHTTP(w, req)
 }
 
-func (h *HTTPHandler) begin(stands bool) bool {
+func (h *HTTPHandler) begin(streams bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
 		return false
 	}
-	if !stands {
+	if !streams {
 		h.work++
 	}
 	return true
 }
 
-func (h *HTTPHandler) end(stands bool) {
-	if stands {
+func (h *HTTPHandler) end(streams bool) {
+	if streams {
 		return
 	}
 	h.mu.Lock()
@@ -300,7 +300,7 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	defer h.refusals.flush()
-	h.face.close()
+	h.adapter.close()
 	// The library drops the answers of a session that is being closed: those
 	// that say that the calls were cancelled need a moment to get out.
 	waitFor(closeGrace, func() { <-idle })
@@ -312,7 +312,7 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 // ended before, so this is quick; it is bounded all the same.
 func (h *HTTPHandler) closeSessions() {
 	var closing sync.WaitGroup
-	for ss := range h.face.lib.Sessions() {
+	for ss := range h.adapter.lib.Sessions() {
 		closing.Go(func() {
 			if err := ss.Close(); err != nil && !errors.Is(err, mcp.ErrConnectionClosed) {
 				h.log.Debug("closing a session", "error", err)
@@ -321,7 +321,7 @@ func (h *HTTPHandler) closeSessions() {
 	}
 	waitFor(closeGrace, func() {
 		closing.Wait()
-		h.face.wg.Wait()
+		h.adapter.wg.Wait()
 	})
 }
 

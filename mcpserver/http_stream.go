@@ -14,10 +14,10 @@ const maxUnread = 1 << 20
 
 var errUnread = errors.New("the client does not read its stream")
 
-// A standingWriter writes the answer to a request that stands open. The library
+// A streamWriter writes the answer to a request that stands open. The library
 // tells one client after the other of a change, so none may keep it waiting: what
 // it writes is queued, and a client for which too much is queued loses the stream.
-type standingWriter struct {
+type streamWriter struct {
 	http.ResponseWriter
 	cancel context.CancelCauseFunc // of the request
 	wake   chan struct{}           // holds a token when there is something to do
@@ -29,11 +29,11 @@ type standingWriter struct {
 	err     error
 }
 
-// serveStanding serves a request whose answer is a stream that stands open.
-func (h *HTTPHandler) serveStanding(next http.Handler, w http.ResponseWriter, req *http.Request) {
+// serveStream serves a request whose answer is a stream that stands open.
+func (h *HTTPHandler) serveStream(next http.Handler, w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
-	s := &standingWriter{
+	s := &streamWriter{
 		ResponseWriter: w, cancel: cancel,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), idle: make(chan struct{}),
 	}
@@ -46,7 +46,7 @@ func (h *HTTPHandler) serveStanding(next http.Handler, w http.ResponseWriter, re
 }
 
 // run sends what is queued.
-func (s *standingWriter) run() {
+func (s *streamWriter) run() {
 	defer close(s.idle)
 	control := http.NewResponseController(s.ResponseWriter)
 	for last := false; !last; {
@@ -72,7 +72,7 @@ func (s *standingWriter) run() {
 	}
 }
 
-func (s *standingWriter) fail(err error) {
+func (s *streamWriter) fail(err error) {
 	s.mu.Lock()
 	if s.err == nil {
 		s.err = err
@@ -82,7 +82,7 @@ func (s *standingWriter) fail(err error) {
 }
 
 // close waits until what is queued has been sent, for a client that reads.
-func (s *standingWriter) close() {
+func (s *streamWriter) close() {
 	close(s.closed)
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
@@ -97,7 +97,7 @@ func (s *standingWriter) close() {
 }
 
 // Write queues p. It never waits for the client.
-func (s *standingWriter) Write(p []byte) (int, error) {
+func (s *streamWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	err := s.err
 	full := err == nil && len(s.pending) > 0 && len(s.pending)+len(p) > maxUnread
@@ -116,7 +116,7 @@ func (s *standingWriter) Write(p []byte) (int, error) {
 }
 
 // FlushError lets what is queued go out, the header too.
-func (s *standingWriter) FlushError() error {
+func (s *streamWriter) FlushError() error {
 	select {
 	case s.wake <- struct{}{}:
 	default:

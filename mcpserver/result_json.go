@@ -97,7 +97,7 @@ func writeContent(b *bytes.Buffer, c mcp.Content) error {
 		return nil
 	}
 	var v any = c
-	if e, ok := c.(*mcp.EmbeddedResource); ok && lacksText(e.Resource) {
+	if e, ok := c.(*mcp.EmbeddedResource); ok && e.Resource != nil && e.Resource.Text == "" && e.Resource.Blob == nil {
 		v = withText(e)
 	}
 	block, err := json.Marshal(v)

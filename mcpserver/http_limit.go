@@ -90,7 +90,7 @@ func (h *HTTPHandler) Sessions() int { return len(h.sessionIDs()) }
 
 func (h *HTTPHandler) sessionIDs() map[string]bool {
 	open := make(map[string]bool)
-	for ss := range h.face.lib.Sessions() {
+	for ss := range h.adapter.lib.Sessions() {
 		if id := ss.ID(); id != "" {
 			open[id] = true
 		}

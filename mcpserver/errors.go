@@ -1,0 +1,67 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/tenon-sdk/tenon/internal/rpcmsg"
+)
+
+var (
+	// ErrClosed reports that a server or session was closed.
+	ErrClosed = errors.New("mcpserver: closed")
+	// ErrTooManyCalls reports that a session has as many calls running as it may.
+	ErrTooManyCalls = errors.New("mcpserver: too many calls at once")
+	// ErrCallEnded reports that the result of the call was returned or dropped.
+	ErrCallEnded = errors.New("mcpserver: the call has ended")
+	// ErrNotSupported reports that the client does not support a request.
+	ErrNotSupported = errors.New("mcpserver: the client does not support this")
+)
+
+// A NotFoundError reports that a server has no such resource or prompt.
+type NotFoundError struct {
+	Kind Kind   // KindResource or KindPrompt
+	Name string // the URI or the name
+}
+
+func (e *NotFoundError) Error() string {
+	if e.Kind == KindPrompt {
+		return fmt.Sprintf("Prompt '%s' not found", shown(e.Name))
+	}
+	return fmt.Sprintf("Resource '%s' not found", shown(e.Name))
+}
+
+// Error codes that JSON-RPC leaves to servers.
+const (
+	codeClosed           = -32000 // as in the official TypeScript library
+	codeResourceNotFound = -32002 // up to 2025-11-25
+)
+
+// ProtocolError returns the JSON-RPC error for err in a protocol version. An error
+// that has a code keeps it.
+func ProtocolError(err error, version string) error {
+	var missing *NotFoundError
+	var coded *jsonrpc.Error
+	switch {
+	case errors.Is(err, ErrClosed):
+		return &jsonrpc.Error{Code: codeClosed, Message: "the server is closed"}
+	case errors.Is(err, ErrTooManyCalls):
+		return &jsonrpc.Error{Code: rpcmsg.CodeBusy, Message: err.Error()}
+	case errors.As(err, &missing):
+		out := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: missing.Error()}
+		if missing.Kind != KindResource {
+			return out
+		}
+		if version < v20260728 {
+			out.Code = codeResourceNotFound
+		}
+		out.Data, _ = json.Marshal(map[string]string{"uri": missing.Name}) // strings always encode
+		return out
+	case errors.As(err, &coded):
+		return &jsonrpc.Error{Code: coded.Code, Message: err.Error(), Data: coded.Data}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+}
