@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/memhttp"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // handshakes is when each handshake came, by what began it.
@@ -144,7 +145,7 @@ func restlessServers() map[string]restless {
 			var n atomic.Int64
 			raw := &rawHTTP{}
 			raw.before = func(w http.ResponseWriter, r *http.Request, m rawMsg) bool {
-				modern := r.Header.Get(headerVersion) >= statelessSince
+				modern := r.Header.Get(headerVersion) >= transport.V20260728
 				switch {
 				case well.Load():
 					return false
@@ -184,7 +185,7 @@ func restlessServers() map[string]restless {
 			raw.get = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				for r.Context().Err() == nil {
-					if _, err := io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"); err != nil || !sleep(r.Context(), 20*time.Millisecond) {
+					if _, err := io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"); err != nil || !transport.Sleep(r.Context(), 20*time.Millisecond) {
 						return
 					}
 				}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 const (
@@ -129,7 +130,7 @@ func (tc *toolCache) load(ctx context.Context, name string, cfg ServerConfig) (l
 		}
 		return linkInfo{}, toolList{}, false
 	}
-	info := linkInfo{server: e.Server, version: e.Version, instructions: e.Instructions, capabilities: e.Capabilities}
+	info := linkInfo{Info: transport.Info{Server: e.Server, Version: e.Version, Instructions: e.Instructions, Capabilities: e.Capabilities}}
 	var list toolList
 	for _, raw := range e.Tools {
 		t, err := decodeTool(raw)
@@ -171,8 +172,8 @@ func (tc *toolCache) save(ctx context.Context, name string, cfg ServerConfig, in
 		return nil
 	}
 	e := cacheEntry{
-		Format: cacheFormat, Saved: tc.now(), Server: info.server, Version: info.version,
-		Instructions: info.instructions, Capabilities: info.capabilities, Tools: []json.RawMessage{},
+		Format: cacheFormat, Saved: tc.now(), Server: info.Server, Version: info.Version,
+		Instructions: info.Instructions, Capabilities: info.Capabilities, Tools: []json.RawMessage{},
 	}
 	for i := range list.tools {
 		raw, err := encodeTool(&list.tools[i])

@@ -14,8 +14,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/callback"
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
+	"github.com/tenon-sdk/tenon/internal/lograte"
 	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -145,13 +148,13 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 		}
 		// What was never sent may be sent on the next connection; what may have
 		// run is made again once.
-		again := try == 0 || try < maxTries && !sent && (errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost))
+		again := try == 0 || try < maxTries && !sent && (errors.Is(err, ErrConnectionLost) || errors.Is(err, transport.ErrSessionLost))
 		if again && t != nil && mayRepeat(err, sent, t) {
 			if sent {
 				ran = err
 			}
 			c.log.LogAttrs(ctx, slog.LevelInfo, "call is made again", callAttrs(o.logged(ctx), tool, slog.String("reason", maskError(c.dialer.mask, err).Error()))...)
-			if !neverSent(err) || sleep(ctx, repeatPause) {
+			if !transport.NeverSent(err) || transport.Sleep(ctx, repeatPause) {
 				continue
 			}
 		}
@@ -177,13 +180,13 @@ func (o *CallOptions) logged(ctx context.Context) context.Context {
 
 // mayRepeat says whether a failed call may be made again.
 func mayRepeat(err error, sent bool, t *Tool) bool {
-	if unmendable(err) {
+	if transport.Permanent(err) {
 		return false
 	}
-	if !sent && (errors.Is(err, errSessionLost) || errors.Is(err, ErrReconnected) || neverSent(err)) {
+	if !sent && (errors.Is(err, transport.ErrSessionLost) || errors.Is(err, ErrReconnected) || transport.NeverSent(err)) {
 		return true // refused before it was processed
 	}
-	lost := errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost)
+	lost := errors.Is(err, ErrConnectionLost) || errors.Is(err, transport.ErrSessionLost)
 	return lost && (!sent || t.ReadOnly || t.Idempotent)
 }
 
@@ -216,7 +219,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	}
 	ctx, clock := c.clock(ctx, l, t, o)
 	defer clock.stop()
-	feed := newFeed(c.dialer.panics, o.OnProgress)
+	feed := newFeed(c.dialer.limited, o.OnProgress)
 	defer feed.finish(ctx)
 	call := linkCall{tool: t, args: args, meta: callMeta(o), headers: paramHeaders(t.headerParams, args), sent: &sent}
 	maps.Copy(orEmpty(&call.headers, o.Headers), o.Headers)
@@ -338,7 +341,7 @@ type feed struct {
 }
 
 // newFeed starts a feed; nil if nobody listens.
-func newFeed(log *limitedLog, to func(Progress)) *feed {
+func newFeed(log *lograte.Logger, to func(Progress)) *feed {
 	if to == nil {
 		return nil
 	}
@@ -346,7 +349,7 @@ func newFeed(log *limitedLog, to func(Progress)) *feed {
 	go func() { // ends with finish
 		defer close(f.done)
 		for p := range f.ch {
-			if contain(log, "OnProgress", func() error { f.to(p); return nil }) != nil {
+			if callback.Call(log, "OnProgress", func() error { f.to(p); return nil }) != nil {
 				f.to = func(Progress) {} // it would panic each time
 			}
 		}

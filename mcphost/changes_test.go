@@ -1,7 +1,6 @@
 package mcphost
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/internal/memhttp"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // A streamServer is a rawHTTP without a network whose standing stream, or answer to subscriptions/listen, is cut by what
@@ -61,7 +61,7 @@ func (s *streamServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() { // ends with the stream
 		defer stop()
 		_, _ = io.WriteString(pw, ": open\n\n"+begin)
-		if sleep(r.Context(), lasts) {
+		if transport.Sleep(r.Context(), lasts) {
 			pw.Close()
 		}
 	}()
@@ -75,7 +75,7 @@ func newStreamServer(version string) *streamServer {
 	const info = `"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"}`
 	s.raw.before = func(w http.ResponseWriter, r *http.Request, m rawMsg) bool {
 		switch {
-		case m.Method == "server/discover" && version >= statelessSince:
+		case m.Method == "server/discover" && version >= transport.V20260728:
 			answer(w, m.ID, `{"resultType":"complete","supportedVersions":["`+version+`"],`+info+`}`)
 		case m.Method == "initialize":
 			w.Header().Set(headerSession, "session-1")
@@ -228,18 +228,5 @@ func TestBrokenAnswerIsAnErrorAtOnce(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Whatever a server wishes for its pause, it is not asked more often than a few times a second.
-func TestPauseOfAStreamIsBounded(t *testing.T) {
-	for _, retry := range []string{"0", "1", "1000000000000000000", "-1", "x"} {
-		c := &httpCarrier{limit: 1000, wire: newWire(t.Context(), new(records).logger(), newMasker(HTTP{}), notifications{}, 0)}
-		pos := new(streamPos)
-		_ = c.events(io.NopCloser(bytes.NewBufferString("retry: "+retry+"\n\n")), pos, func() bool { return false })
-		pos.tries++
-		if p := pos.pause(); p < leastRetry || p > time.Minute {
-			t.Errorf("retry: %s makes a pause of %v", retry, p)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/lograte"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -41,12 +42,12 @@ type conn struct {
 	// breakAfter and probeInterval are those of [Options], not positive for never.
 	breakAfter    int
 	probeInterval time.Duration
-	calls         *limitedLog    // of calls that timed out
-	touch         func()         // the catalogue must be built anew; c.mu may be held
-	revised       *atomic.Uint64 // the host's count of changes
-	slots         *slots         // of calls at once; nil without a limit
-	updates       *updates       // of resources; nil if nobody listens
-	gone          atomic.Bool    // SetServers took it out: nothing is told of it any more
+	calls         *lograte.Logger // of calls that timed out
+	touch         func()          // the catalogue must be built anew; c.mu may be held
+	revised       *atomic.Uint64  // the host's count of changes
+	slots         *slots          // of calls at once; nil without a limit
+	updates       *updates        // of resources; nil if nobody listens
+	gone          atomic.Bool     // SetServers took it out: nothing is told of it any more
 
 	quit   chan struct{} // closed by close
 	wg     sync.WaitGroup
@@ -131,9 +132,9 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 		c.updates = newUpdates(c.log, func(uri string) { tell(name, uri) })
 	}
 	c.rec.since = time.Now()
-	c.calls = &limitedLog{log: c.log}
+	c.calls = lograte.New(c.log)
 	c.dialer = &dialer{
-		name: name, cfg: cfg, opts: &h.opts, log: c.log, shared: h.client, panics: &limitedLog{log: c.log},
+		name: name, cfg: cfg, opts: &h.opts, log: c.log, shared: h.client, limited: lograte.New(c.log),
 		mask: newMasker(cfg), limits: h.opts.limitsFor(cfg.common()),
 		handle: h.handlersFor(name, c),
 	}
@@ -385,7 +386,7 @@ func (c *conn) showsTools() bool {
 
 // setList swaps the tool list. c.mu is held.
 func (c *conn) setList(list toolList) {
-	c.rec.info.instructions = c.dialer.mask.Hide(c.rec.info.instructions)
+	c.rec.info.Instructions = c.dialer.mask.Hide(c.rec.info.Instructions)
 	keepSchemas(c.rec.byName, list.tools)
 	for i := range list.tools {
 		c.finish(&list.tools[i])

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 var (
@@ -70,7 +72,7 @@ func (l *liveLink) unused() <-chan struct{} {
 // cause is the error of a request whose connection was closed while it ran: why
 // that was done.
 func (c *conn) cause(l *liveLink, err error) error {
-	if !errors.Is(err, errLinkClosed) {
+	if !errors.Is(err, transport.ErrClosed) {
 		return err
 	}
 	c.mu.Lock()

@@ -1,13 +1,17 @@
 package mcphost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,31 +20,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/callback"
+	"github.com/tenon-sdk/tenon/internal/lograte"
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
-)
-
-// Eras of the protocol, as remembered of a server.
-const (
-	eraUnknown int32 = iota
-	eraSessions
-	eraStateless
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // A dialer makes connections to one server.
 type dialer struct {
-	name   string
-	cfg    ServerConfig
-	opts   *Options
-	log    *slog.Logger
-	shared *http.Client
-	panics *limitedLog // of functions of the program's
-	mask   *secret.Masker
-	limits limits
-	handle handlers
+	name    string
+	cfg     ServerConfig
+	opts    *Options
+	log     *slog.Logger
+	shared  *http.Client
+	limited *lograte.Logger // of panics of the program's functions, and of what a server can repeat
+	mask    *secret.Masker
+	limits  limits
+	handle  handlers
 
-	era   atomic.Int32 // so that a server is probed once, not at each connection
-	extra atomic.Int32 // handshakes that attempts made beyond their first, since the owner last asked
+	version atomic.Pointer[string] // of the protocol, at the last connection; nil if unknown
+	extra   atomic.Int32           // handshakes that attempts made beyond their first, since the owner last asked
 
 	mu       sync.Mutex            // guards the rest
 	rejected map[RejectedTool]bool // that were logged, of the latest list
@@ -105,37 +105,26 @@ func (d *dialer) awaitClosed(giveUp <-chan struct{}) {
 	}
 }
 
-// open connects and shakes hands.
+// open connects and makes the handshake.
 func (d *dialer) open(ctx context.Context) (link, error) {
 	if err := d.cfg.validate(); err != nil {
 		return nil, d.fault(ctx, PhaseConfig, err, nil)
 	}
+	var l *remoteLink
+	var err error
 	switch c := d.cfg.(type) {
 	case Stdio:
-		return d.openStdio(ctx, c)
+		l, err = d.openStdio(ctx, c)
 	case HTTP:
-		return d.openHTTP(ctx, c)
+		l, err = d.openHTTP(ctx, c)
 	case SSE:
-		return d.openSSE(ctx, HTTP(c))
+		l, err = d.openSSE(ctx, HTTP(c))
+	case Custom:
+		l, err = d.openCustom(ctx, c)
 	case InProcessServer:
 		return d.openLocal(ctx, c)
-	case Custom:
-		return d.openCustom(ctx, c)
-	}
-	return nil, d.fault(ctx, PhaseConfig, fmt.Errorf("unknown kind of server %T", d.cfg), nil)
-}
-
-// openStdio starts the process and shakes hands. Some servers end, in any way, when the first message is not initialize:
-// one that ended on the probe is started again without it, and the handshake's success makes that remembered.
-func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
-	l, err := d.tryStdio(ctx, c, d.era.Load() != eraSessions)
-	if err != nil && d.era.Load() == eraUnknown && ctx.Err() == nil && endedInHandshake(err) {
-		d.awaitClosed(ctx.Done())
-		d.extra.Add(1)
-		again, aerr := d.tryStdio(ctx, c, false)
-		if aerr == nil || ctx.Err() == nil {
-			l, err = again, aerr
-		} // else the first error says more than that there was no time for another start
+	default:
+		err = d.fault(ctx, PhaseConfig, fmt.Errorf("unknown kind of server %T", d.cfg), nil)
 	}
 	if err != nil {
 		return nil, err
@@ -143,13 +132,28 @@ func (d *dialer) openStdio(ctx context.Context, c Stdio) (link, error) {
 	return l, nil
 }
 
-// endedInHandshake reports whether the process ended before it answered.
-func endedInHandshake(err error) bool {
+// openStdio starts the process and makes the handshake. Some servers exit, in any way, if the first message is not
+// initialize: a process that exits on server/discover is started again without it.
+func (d *dialer) openStdio(ctx context.Context, c Stdio) (*remoteLink, error) {
+	l, err := d.tryStdio(ctx, c, d.discovers())
+	if err != nil && d.version.Load() == nil && ctx.Err() == nil && exitedInHandshake(err) {
+		d.awaitClosed(ctx.Done())
+		d.extra.Add(1)
+		again, aerr := d.tryStdio(ctx, c, false)
+		if aerr == nil || ctx.Err() == nil {
+			return again, aerr
+		} // else the first error says more than that there was no time for another start
+	}
+	return l, err
+}
+
+// exitedInHandshake reports whether the process exited before it answered.
+func exitedInHandshake(err error) bool {
 	var ce *ConnectError
 	return errors.As(err, &ce) && ce.Exited && ce.Phase == PhaseInitialize
 }
 
-func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink, error) {
+func (d *dialer) tryStdio(ctx context.Context, c Stdio, discover bool) (*remoteLink, error) {
 	proc, err := startStdio(ctx, c, d.opts, d.onStderr())
 	if err != nil {
 		phase := PhaseStart
@@ -158,11 +162,37 @@ func (d *dialer) tryStdio(ctx context.Context, c Stdio, probe bool) (*remoteLink
 		}
 		return nil, d.fault(ctx, phase, err, nil)
 	}
-	l := d.newRemote(ctx, min(probeTime, d.limits.connect/3))
+	l := d.newRemote(transport.Stdio(ctx, proc, d.transportOptions(min(probeTime, d.limits.connect/3))))
 	l.proc = proc
-	l.car = newStdioCarrier(proc, l.wire, d.limits.message)
-	l.wire.car = l.car
-	return l, d.handshake(ctx, l, probe)
+	return d.handshake(ctx, l, discover)
+}
+
+// startStdio starts the process of a configuration.
+func startStdio(ctx context.Context, c Stdio, o *Options, onStderr func(string)) (*subproc.Proc, error) {
+	return subproc.Start(ctx, subproc.Options{
+		Command:  c.Command,
+		Args:     c.Args,
+		Env:      childEnv(c, o.lookupEnv),
+		Dir:      cmp.Or(c.Dir, o.Dir),
+		Grace:    o.CloseGrace,
+		OnStderr: onStderr,
+	})
+}
+
+// childEnv returns the environment of a process: that of this one, without the credentials of the model, with the
+// configuration's on top, or the configuration's alone.
+func childEnv(c Stdio, lookup func(string) (string, bool)) []string {
+	env := []string{} // not nil, which would mean the parent's
+	if !c.CleanEnv {
+		env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return IsModelCredential(name, lookup)
+		})
+	}
+	for k, v := range c.Env {
+		env = append(env, k+"="+v) // the last of two with one name applies
+	}
+	return env
 }
 
 func (d *dialer) onStderr() func(string) {
@@ -170,145 +200,106 @@ func (d *dialer) onStderr() func(string) {
 		return nil
 	}
 	return func(line string) {
-		_ = contain(d.panics, "OnStderr", func() error { d.opts.OnStderr(d.name, line); return nil }) // the log has it
+		_ = callback.Call(d.limited, "OnStderr", func() error { d.opts.OnStderr(d.name, line); return nil }) // the log has it
 	}
 }
 
-func (d *dialer) openHTTP(ctx context.Context, c HTTP) (link, error) {
-	at, err := d.endpoint(ctx, c)
+func (d *dialer) openHTTP(ctx context.Context, c HTTP) (*remoteLink, error) {
+	e, err := d.endpoint(ctx, c, d.limits.connect/2) // a login may go on meanwhile
 	if err != nil {
-		return nil, d.fault(ctx, endpointPhase(err), err, nil)
-	}
-	l := d.newRemote(ctx, d.limits.connect/2) // a login may go on inside of the probe
-	l.http = true
-	car := newHTTPCarrier(ctx, at, l.wire, d.limits.message)
-	l.car, l.wire.car = car, car
-	if err := d.handshake(ctx, l, d.era.Load() != eraSessions); err != nil {
 		return nil, err
 	}
-	car.negotiated(l.told.version)
-	car.attach(hooks{
-		forgot: func(ctx context.Context) bool { return l.refusesAll(ctx) != nil },
-		missed: func() {
-			if t := l.told.capabilities.Tools; t != nil && t.ListChanged {
-				d.handle.toolsChanged()
-			}
-		},
-	})
-	if l.told.version < statelessSince {
-		car.standing(ctx)
-	}
-	return l, nil
+	return d.handshake(ctx, d.newRemote(transport.HTTP(ctx, e)), d.discovers())
 }
 
-func (d *dialer) openSSE(ctx context.Context, c HTTP) (link, error) {
-	at, err := d.endpoint(ctx, c)
+func (d *dialer) openSSE(ctx context.Context, c HTTP) (*remoteLink, error) {
+	e, err := d.endpoint(ctx, c, 0)
 	if err != nil {
-		return nil, d.fault(ctx, endpointPhase(err), err, nil)
+		return nil, err
 	}
-	l := d.newRemote(ctx, 0) // there is no probe
-	car, err := openSSE(ctx, at, l.wire, d.limits.message)
+	client, err := transport.SSE(ctx, e)
 	if err != nil {
 		return nil, d.fault(ctx, PhaseStart, err, nil)
 	}
-	l.car, l.wire.car = car, car
-	if err := d.handshake(ctx, l, false); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return d.handshake(ctx, d.newRemote(client), false)
 }
 
-// endpointPhase is the phase of a fault in preparing requests: headers that cannot be computed are no fault of the
-// configuration, and may be had later.
-func endpointPhase(err error) string {
-	if errors.As(err, new(*headersError)) {
-		return PhaseStart
-	}
-	return PhaseConfig
-}
-
-func (d *dialer) newRemote(ctx context.Context, probing time.Duration) *remoteLink {
-	l := &remoteLink{name: d.name, log: d.log, answer: d.answerInput, progress: map[int64]func(Progress){}}
-	l.doubts.turn = make(chan struct{}, 1)
-	l.wire = newWire(ctx, d.log, d.mask, notifications{
-		progress:        l.onProgress,
-		log:             d.handle.log,
-		toolsChanged:    d.handle.toolsChanged,
-		listChanged:     d.handle.listChanged,
-		resourceUpdated: d.handle.resourceUpdated,
-	}, probing)
-	l.ender = sync.OnceValue(l.shutdown)
-	return l
-}
-
-// handshake connects the library's client. On an error the link is discarded, and
-// the error is a *ConnectError.
-func (d *dialer) handshake(ctx context.Context, l *remoteLink, probe bool) error {
-	err := l.connect(ctx, d.client(), probe)
+func (d *dialer) openCustom(ctx context.Context, c Custom) (*remoteLink, error) {
+	conn, err := c.connect(ctx, d.limited)
 	if err != nil {
+		return nil, d.fault(ctx, PhaseStart, err, nil)
+	}
+	client := transport.Custom(ctx, conn, d.transportOptions(min(probeTime, d.limits.connect/3)))
+	return d.handshake(ctx, d.newRemote(client), d.discovers())
+}
+
+// endpoint computes the headers of a configuration and returns its endpoint. The error is a *ConnectError.
+func (d *dialer) endpoint(ctx context.Context, c HTTP, probe time.Duration) (*transport.Endpoint, error) {
+	headers := maps.Clone(c.Headers)
+	if c.HeadersFunc != nil {
+		var more map[string]string
+		err := callback.Call(d.limited, "HeadersFunc", func() (err error) { more, err = c.HeadersFunc(ctx); return err })
+		if err != nil {
+			return nil, d.fault(ctx, PhaseStart, fmt.Errorf("computing headers: %w", err), nil)
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		maps.Copy(headers, more)
+		d.mask.Learn(secret.InNamed(more))
+	}
+	e, err := transport.NewEndpoint(transport.EndpointOptions{
+		URL: c.URL, Headers: headers, Recomputed: c.HeadersFunc != nil, Client: c.HTTPClient, Shared: d.shared, Auth: c.Auth,
+	}, d.transportOptions(probe))
+	if err != nil {
+		return nil, d.fault(ctx, PhaseConfig, err, nil)
+	}
+	return e, nil
+}
+
+// newSharedClient returns the host's own HTTP client.
+func newSharedClient() *http.Client {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if d, ok := http.DefaultTransport.(*http.Transport); ok {
+		t = d.Clone()
+	}
+	t.MaxIdleConnsPerHost = 32
+	return &http.Client{Transport: t}
+}
+
+// transportOptions returns the options of a connection. probe is how long the server may take to answer server/discover.
+func (d *dialer) transportOptions(probe time.Duration) *transport.Options {
+	return &transport.Options{
+		Log: d.log, Limited: d.limited, Mask: d.mask, MaxMessageBytes: d.limits.message, ProbeTime: probe,
+		Info: d.opts.Client, Roots: d.roots(), Elicit: d.handle.elicit, Sample: d.handle.sample,
+		OnLog: d.handle.log, OnListChanged: d.handle.listChanged, OnResourceUpdated: d.handle.resourceUpdated,
+	}
+}
+
+func (d *dialer) newRemote(c *transport.Client) *remoteLink {
+	return &remoteLink{Client: c, name: d.name, log: d.log, limited: d.limited, mask: d.mask, answer: d.answerInput}
+}
+
+// discovers reports whether a handshake begins with server/discover: it does unless the server is known to be of a
+// version without.
+func (d *dialer) discovers() bool {
+	v := d.version.Load()
+	return v == nil || *v >= transport.V20260728
+}
+
+// handshake makes the handshake. On an error, which is a *ConnectError, it discards the link.
+func (d *dialer) handshake(ctx context.Context, l *remoteLink, discover bool) (*remoteLink, error) {
+	if err := l.Handshake(ctx, discover); err != nil {
 		ce := d.fault(ctx, PhaseInitialize, err, l)
 		if errors.As(err, new(*HTTPError)) || errors.As(err, new(*jsonrpc.Error)) {
-			d.era.Store(eraUnknown) // perhaps it is another server by now, which wants another protocol
+			d.version.Store(nil) // perhaps it is another server by now, of another version
 		}
 		d.discard(l)
-		return ce
+		return nil, ce
 	}
-	if l.told.version >= statelessSince {
-		d.era.Store(eraStateless)
-	} else {
-		d.era.Store(eraSessions)
-	}
-	return nil
-}
-
-// client makes the library's client for one connection.
-func (d *dialer) client() *mcp.Client {
-	caps := &mcp.ClientCapabilities{}
-	o := &mcp.ClientOptions{
-		Logger:       d.log,
-		Capabilities: caps,
-		// Results stay raw here, so their requests for input are this package's.
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		// The wire keeps these notifications; the library must only believe that
-		// they are wanted, to subscribe to them where that is needed.
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
-	}
-	roots := d.roots()
-	if len(roots) > 0 {
-		caps.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
-	}
-	if d.handle.elicit != nil {
-		caps.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
-	}
-	if d.handle.sample != nil {
-		o.CreateMessageWithToolsHandler = func(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
-			return d.handle.sample(ctx, req.Params)
-		}
-	}
-	c := mcp.NewClient(d.opts.Client, o)
-	c.AddRoots(roots...)
-	if d.handle.elicit != nil {
-		c.AddReceivingMiddleware(d.elicitation)
-	}
-	return c
-}
-
-// elicitation answers elicitation/create in the library's place, which would
-// run a stranger's schema through a validator that {"$ref":"#"} crashes.
-func (d *dialer) elicitation(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		p, ok := req.GetParams().(*mcp.ElicitParams)
-		if !ok || p == nil {
-			return next(ctx, method, req)
-		}
-		res, err := d.handle.elicit(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		return res, nil
-	}
+	version := l.Info().Version
+	d.version.Store(&version)
+	return l, nil
 }
 
 // roots are what the server is told about.

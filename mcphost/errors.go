@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 var (
@@ -24,11 +25,10 @@ var (
 	// context.DeadlineExceeded.
 	ErrTimeout error = timeoutError{}
 	// ErrTooLarge reports a message above the size limit.
-	ErrTooLarge = errors.New("message is above the size limit")
-	// ErrConnectionLost reports that the connection broke before a request was
-	// answered, or could be made. Whether a tool may have run for all that says
-	// [CallError.Sent].
-	ErrConnectionLost = errors.New("connection lost")
+	ErrTooLarge = transport.ErrTooLarge
+	// ErrConnectionLost reports that the connection broke before a request was answered, or could
+	// be made. [CallError.Sent] reports whether the request may have reached the server.
+	ErrConnectionLost = transport.ErrConnectionLost
 	// ErrUnresponsive reports that the server is connected and answers nothing any more; see [Options.BreakAfter].
 	ErrUnresponsive = errors.New("the server answers nothing any more")
 )
@@ -100,7 +100,7 @@ func (e *ConnectError) Error() string {
 		fmt.Fprintf(&b, " (after %v)", e.Elapsed.Round(time.Millisecond))
 	}
 	if e.Stderr != "" {
-		fmt.Fprintf(&b, "; stderr: %s", lastLines(e.Stderr, 5, bodyHead))
+		fmt.Fprintf(&b, "; stderr: %s", lastLines(e.Stderr, 5, transport.BodyHead))
 	}
 	if len(e.NoiseHead) > 0 {
 		fmt.Fprintf(&b, "; stdout: %q", clip.Text(e.NoiseHead[0], 200))
@@ -139,7 +139,7 @@ func (e *CallError) Error() string {
 		text += "; the tool may have run"
 	}
 	if e.Stderr != "" {
-		text += "; stderr: " + lastLines(e.Stderr, 5, bodyHead)
+		text += "; stderr: " + lastLines(e.Stderr, 5, transport.BodyHead)
 	}
 	return text
 }
@@ -147,8 +147,8 @@ func (e *CallError) Error() string {
 // mayHaveRun reports whether a tool may have run without anybody having heard of
 // its end: the call was sent and not answered.
 func (e *CallError) mayHaveRun() bool {
-	return e.Tool != "" && e.Sent && (errors.Is(e.Err, ErrTimeout) || errors.Is(e.Err, ErrConnectionLost) || errors.Is(e.Err, errSessionLost) ||
-		errors.As(e.Err, new(*cutError)) || errors.Is(e.Err, errLinkClosed) || errors.Is(e.Err, ErrTooLarge))
+	return e.Tool != "" && e.Sent && (errors.Is(e.Err, ErrTimeout) || errors.Is(e.Err, ErrConnectionLost) || errors.Is(e.Err, transport.ErrSessionLost) ||
+		errors.As(e.Err, new(*cutError)) || errors.Is(e.Err, transport.ErrClosed) || errors.Is(e.Err, ErrTooLarge))
 }
 
 // Unwrap returns the cause.
@@ -176,10 +176,8 @@ func (e *NotReadyError) Error() string {
 	return b.String()
 }
 
-// tooLarge says that a message is above the size limit, and what to do. size is what is known of its length.
-func tooLarge(size string, limit int) error {
-	return fmt.Errorf("%w: %s, limit %d; ask for less at a time, or raise the server's maxMessageBytes (MaxMessageBytes in code)", ErrTooLarge, size, limit)
-}
+// An HTTPError is a response that refuses a request.
+type HTTPError = transport.HTTPError
 
 // timeoutError is the type of ErrTimeout. Like net.Error's, it says Timeout.
 type timeoutError struct{}

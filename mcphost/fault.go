@@ -19,6 +19,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // fault makes the error of a failed attempt to connect, or of a connection
@@ -64,8 +65,8 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 
 // fromLink takes what the connection knows of its end.
 func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (exit subproc.Exit, exited bool) {
-	if l.proc != nil && ctx.Err() == nil && l.wire.failure() != nil {
-		l.proc.AwaitExit(ctx, exitWait) // for its exit code, and the last of stderr
+	if l.proc != nil && ctx.Err() == nil && l.Failed() {
+		l.proc.AwaitExit(ctx, transport.ExitWait) // for its exit code, and the last of stderr
 	}
 	diag := l.diagnostics()
 	e.Stderr = d.mask.Hide(diag.stderr)
@@ -98,7 +99,7 @@ func (e *diedError) Unwrap() error { return e.err }
 // that: how it ended, and the end of its stderr.
 func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
 	r, ok := l.(*remoteLink)
-	if !ok || r.proc == nil || !errors.Is(err, ErrConnectionLost) || !r.proc.AwaitExit(ctx, exitWait) {
+	if !ok || r.proc == nil || !errors.Is(err, ErrConnectionLost) || !r.proc.AwaitExit(ctx, transport.ExitWait) {
 		return err
 	}
 	if exit := r.proc.Exit(); !strings.Contains(err.Error(), exit.String()) { // a write fails before the end is known
@@ -112,9 +113,9 @@ func transient(err error, he *HTTPError, e *ConnectError) bool {
 	var ne net.Error
 	var dns *net.DNSError
 	switch {
-	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, errRedirect) || unmendable(err):
+	case e.Phase == PhaseConfig || e.Phase == PhaseLookup || e.NeedsAuth || errors.Is(err, transport.ErrRedirect) || transport.Permanent(err):
 		return false
-	case errors.Is(err, errSessionLost) && (he == nil || he.Status != http.StatusUnauthorized):
+	case errors.Is(err, transport.ErrSessionLost) && (he == nil || he.Status != http.StatusUnauthorized):
 		return true
 	case he != nil:
 		return he.Status >= 500 || he.Status == http.StatusTooManyRequests || he.Status == http.StatusRequestTimeout

@@ -209,7 +209,7 @@ func TestNoCallbacks(t *testing.T) {
 	if got := text(t, h, "mcp__e__echo", `{}`); got != "echo {}" {
 		t.Errorf("got %q", got)
 	}
-	if got := lines.wait(t, "answer "); !strings.Contains(got, "does not support elicitation") {
+	if got := lines.wait(t, "answer "); !strings.Contains(got, "method not found") {
 		t.Error(got)
 	}
 }

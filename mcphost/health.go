@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"syscall"
 	"time"
 )
 
@@ -49,7 +46,7 @@ func (o *owner) watch(l *liveLink) {
 		return // a server in this process
 	}
 	var tick <-chan time.Time
-	if _, ok := r.car.(*httpCarrier); ok && o.probeInterval > 0 {
+	if r.IsHTTP() && o.probeInterval > 0 {
 		t := time.NewTicker(o.probeInterval)
 		defer t.Stop()
 		tick = t.C
@@ -66,7 +63,7 @@ func (o *owner) watch(l *liveLink) {
 		case <-l.doubted:
 			o.revive(l)
 		case <-tick:
-			if now := l.heard(); now != heard || r.hearsChanges() {
+			if now := l.heard(); now != heard || r.StreamOpen() {
 				heard, quiet = now, 0
 				continue
 			}
@@ -78,16 +75,9 @@ func (o *owner) watch(l *liveLink) {
 
 // probe asks an idle server for a sign of life: by a bare connection where there can be one, else by a ping, more rarely.
 func (o *owner) probe(l *liveLink, r *remoteLink, quiet int) {
-	h, ok := r.car.(*httpCarrier)
-	if !ok {
-		return
-	}
 	ctx, cancel := context.WithTimeout(o.ctx, o.probeLimit())
 	defer cancel()
-	if err := h.at.knock(ctx); !errors.Is(err, errors.ErrUnsupported) {
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = h.postFailed(err)
-		}
+	if err := r.ProbeHTTP(ctx); !errors.Is(err, errors.ErrUnsupported) {
 		return
 	}
 	if quiet%pingEvery != 0 {
@@ -183,20 +173,4 @@ func (o *owner) resumed(l *liveLink) {
 		o.log.Info("server answers again")
 		o.notify(Event{Server: o.name, Status: StatusConnected, Time: now})
 	}
-}
-
-// knock makes a bare connection to the server and closes it. The error is [errors.ErrUnsupported] where that says nothing or
-// cannot be: requests go through a proxy or a client of the program's own, or TLS would be begun for nothing.
-func (e *endpoint) knock(ctx context.Context) error {
-	if e.foreign || e.url.Scheme != "http" {
-		return errors.ErrUnsupported
-	}
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: e.url}); err != nil || proxy != nil {
-		return errors.ErrUnsupported
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", hostPort(e.url))
-	if err == nil {
-		_ = conn.Close() // nothing was written
-	}
-	return err
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/callback"
 	"github.com/tenon-sdk/tenon/internal/memhttp"
 )
 
@@ -292,7 +293,7 @@ func TestPanicsAreContained(t *testing.T) {
 	panics.Store(true)
 	var ce *CallError
 	for _, name := range []string{"client", "body"} {
-		if _, err := h.Call(soon(t), "mcp__"+name+"__echo", nil, nil); !errors.As(err, &ce) || !errors.Is(err, errPanicked) {
+		if _, err := h.Call(soon(t), "mcp__"+name+"__echo", nil, nil); !errors.As(err, &ce) || !errors.Is(err, callback.ErrPanicked) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -382,7 +382,7 @@ func TestForgottenSSESessions(t *testing.T) {
 			connected(t, h)
 			c := h.conns["s"]
 			c.mu.Lock()
-			to := c.rec.link.link.(*remoteLink).car.(*sseCarrier).to.url
+			to := c.rec.link.link.(*remoteLink).MessagesURL()
 			c.mu.Unlock()
 			first.Store(to.Query().Get("sessionid"))
 			if got := text(t, h, "mcp__s__fail", `{}`); got != "it failed" {

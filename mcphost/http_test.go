@@ -296,7 +296,7 @@ func TestHTTPFailures(t *testing.T) {
 		"sse html":   {SSE{URL: serve(t, reply(200, "text/html", "<html>")).URL}, StatusFailed, []string{`"text/html", not a stream`}, 200},
 		"sse 405":    {SSE{URL: serve(t, reply(405, "text/plain", "")).URL}, StatusFailed, []string{"HTTP 405", "type http"}, 405},
 		"sse event":  {SSE{URL: serve(t, reply(200, "text/event-stream", "event: hello\ndata: 1\n\n")).URL}, StatusFailed, []string{`begins with event "hello"`}, 0},
-		"sse long":   {SSE{URL: serve(t, reply(200, "text/event-stream", "event: endpoint\ndata: /m?s="+strings.Repeat("s", maxAddress)+"\n\n")).URL}, StatusFailed, []string{"no usable address for messages"}, 0},
+		"sse long":   {SSE{URL: serve(t, reply(200, "text/event-stream", "event: endpoint\ndata: /m?s="+strings.Repeat("s", (16<<10))+"\n\n")).URL}, StatusFailed, []string{"no usable address for messages"}, 0},
 		"sse other":  {SSE{URL: serve(t, reply(200, "text/event-stream", "event: endpoint\ndata: http://example.com/x?s=1\n\n")).URL}, StatusFailed, []string{"another origin, http://example.com/x?s=***"}, 0},
 		"sse never":  {SSE{URL: serve(t, never).URL, Common: Common{ConnectTimeout: 300 * time.Millisecond}}, StatusFailed, []string{"timed out after 300ms"}, 0},
 		"good":       {HTTP{URL: serve(t, &rawHTTP{}).URL}, StatusConnected, nil, 0},

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/callback"
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -18,8 +19,11 @@ import (
 // handlersFor are what the links of a server tell the host.
 func (h *Host) handlersFor(name string, c *conn) handlers {
 	hs := handlers{
-		toolsChanged: c.toolsChanged,
 		listChanged: func(method string) {
+			if method == mcpserver.MethodToolListChanged {
+				c.toolsChanged()
+				return
+			}
 			ev := Event{Server: name, Status: StatusConnected, Time: time.Now()}
 			ev.Resources = method == mcpserver.MethodResourceListChanged
 			ev.Prompts = method == mcpserver.MethodPromptListChanged
@@ -35,7 +39,7 @@ func (h *Host) handlersFor(name string, c *conn) handlers {
 	}
 	if ask := h.opts.Elicit; ask != nil {
 		hs.elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-			res, err := noneIsError(detached(ctx, c.dialer.panics, "Elicit", func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) }))
+			res, err := noneIsError(callback.Detached(ctx, c.dialer.limited, "Elicit", func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) }))
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +48,7 @@ func (h *Host) handlersFor(name string, c *conn) handlers {
 	}
 	if ask := h.opts.Sample; ask != nil {
 		hs.sample = func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
-			return noneIsError(detached(ctx, c.dialer.panics, "Sample", func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) }))
+			return noneIsError(callback.Detached(ctx, c.dialer.limited, "Sample", func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) }))
 		}
 	}
 	return hs
@@ -56,29 +60,6 @@ func noneIsError[T any](res *T, err error) (*T, error) {
 		return nil, errors.New("the host gave no answer")
 	}
 	return res, err
-}
-
-// detached runs a callback on a goroutine of its own and stops waiting for it
-// when ctx ends, so that one that does not heed ctx holds up no connection. A
-// panic in it is logged, and an error.
-func detached[T any](ctx context.Context, log *limitedLog, what string, f func() (T, error)) (T, error) {
-	type outcome struct {
-		v   T
-		err error
-	}
-	ch := make(chan outcome, 1)
-	go func() { // ends with the callback, which got ctx
-		var out outcome
-		out.err = contain(log, what, func() (err error) { out.v, err = f(); return err })
-		ch <- out
-	}()
-	select {
-	case out := <-ch:
-		return out.v, out.err
-	case <-ctx.Done():
-		var zero T
-		return zero, ctx.Err()
-	}
 }
 
 // withDefaults fills in the defaults of the requested schema for what an

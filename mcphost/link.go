@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -43,10 +44,7 @@ type link interface {
 
 // linkInfo is what the handshake told.
 type linkInfo struct {
-	server       *mcp.Implementation
-	version      string
-	instructions string
-	capabilities *mcp.ServerCapabilities
+	transport.Info
 	// limitsCalls reports that the server in this process bounds its calls
 	// itself, with callTimeout.
 	limitsCalls bool
@@ -55,11 +53,11 @@ type linkInfo struct {
 
 // diagnostics is what a status shows of a connection.
 type diagnostics struct {
-	pid       int
-	stderr    string
-	noise     int
-	noiseHead []string
-	unheard   string // why changes are not heard of; empty if they are, or there are none
+	pid          int
+	stderr       string
+	noise        int
+	noiseHead    []string
+	changesError string // why notifications of changes do not arrive; empty if they do, or there are none
 }
 
 // A toolList is all that a server listed.
@@ -87,8 +85,7 @@ type linkCall struct {
 
 // handlers are what a link tells whoever owns it. They do not block.
 type handlers struct {
-	toolsChanged    func()
-	listChanged     func(method string) // of resources or prompts
+	listChanged     func(method string) // the method of the notification
 	resourceUpdated func(uri string)
 	log             func(p *mcp.LoggingMessageParams)
 	elicit          func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -63,7 +64,7 @@ func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error)
 		if l.session == nil {
 			return errors.New("the server opened no session")
 		}
-		l.told = linkInfo{server: c.Provider.Info(), instructions: c.Provider.Instructions(), capabilities: c.Provider.Capabilities()}
+		l.told = linkInfo{Info: transport.Info{Server: c.Provider.Info(), Instructions: c.Provider.Instructions(), Capabilities: c.Provider.Capabilities()}}
 		return nil
 	})
 	if err != nil {
@@ -122,9 +123,7 @@ func (l *localLink) notify(_ context.Context, n mcpserver.Notification) {
 		l.on.resourceUpdated(p.URI)
 	default:
 		switch n.Method {
-		case mcpserver.MethodToolListChanged:
-			l.on.toolsChanged()
-		case mcpserver.MethodResourceListChanged, mcpserver.MethodPromptListChanged:
+		case mcpserver.MethodToolListChanged, mcpserver.MethodResourceListChanged, mcpserver.MethodPromptListChanged:
 			l.on.listChanged(n.Method)
 		}
 	}
@@ -151,7 +150,7 @@ func (l *localLink) onProgress(p *mcp.ProgressNotificationParams) {
 func (l *localLink) info() linkInfo           { return l.told }
 func (l *localLink) done() <-chan struct{}    { return l.life.Done() }
 func (l *localLink) lost() <-chan struct{}    { return nil }
-func (l *localLink) err() error               { return errLinkClosed }
+func (l *localLink) err() error               { return transport.ErrClosed }
 func (l *localLink) diagnostics() diagnostics { return diagnostics{} }
 func (l *localLink) close() error             { return l.ender() }
 
@@ -207,14 +206,14 @@ func (l *localLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, er
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(l.life, func() { cancel(errLinkClosed) })
+	stop := context.AfterFunc(l.life, func() { cancel(transport.ErrClosed) })
 	defer stop()
 	timedOut := false
 	ctx = context.WithValue(ctx, timedOutKey{}, &timedOut)
 	res, err := guarded(l, "calling "+c.tool.Name, func() (*mcpserver.Result, error) { return l.session.CallTool(ctx, call) })
 	switch {
 	case err != nil && l.life.Err() != nil:
-		return nil, errLinkClosed
+		return nil, transport.ErrClosed
 	case err != nil:
 		return nil, err
 	case res == nil:

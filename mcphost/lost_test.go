@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/internal/memhttp"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // A refused notification does not end the session.
@@ -117,7 +118,7 @@ func TestRefusedCallsLeaveTheSession(t *testing.T) {
 		connected(t, h)
 		var ce *CallError
 		for range 4 {
-			if _, err := h.Call(soon(t), "mcp__r__echo", nil, nil); !errors.As(err, &ce) || errors.Is(err, errSessionLost) {
+			if _, err := h.Call(soon(t), "mcp__r__echo", nil, nil); !errors.As(err, &ce) || errors.Is(err, transport.ErrSessionLost) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

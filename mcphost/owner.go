@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // An owner is the goroutine that owns a conn's connection. Its fields are its own.
@@ -436,7 +438,7 @@ func (o *owner) mayPass(ce *ConnectError) bool {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return false
 	}
-	return !o.rec.upSince.IsZero() && ce.Phase != PhaseConfig && ce.Phase != PhaseLookup && !unmendable(ce) && !errors.Is(ce, errRedirect)
+	return !o.rec.upSince.IsZero() && ce.Phase != PhaseConfig && ce.Phase != PhaseLookup && !transport.Permanent(ce) && !errors.Is(ce, transport.ErrRedirect)
 }
 
 // keep saves the tool list for the next run.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -93,7 +94,7 @@ func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := opensAfter(0)
 		p.call = func(ctx context.Context, _ mcpserver.Call) (*mcpserver.Result, error) {
-			if !sleep(ctx, 24*time.Hour) {
+			if !transport.Sleep(ctx, 24*time.Hour) {
 				return nil, ctx.Err()
 			}
 			return mcpserver.Text("a person has answered"), nil

@@ -2,21 +2,16 @@ package mcphost
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-const (
-	base64Prefix = "=?base64?"
-	base64Suffix = "?="
-
-	maxSafeInteger = 1<<53 - 1
-)
+// maxSafeInteger is the largest integer that every JSON reader keeps exact.
+const maxSafeInteger = 1<<53 - 1
 
 // paramHeaders are the headers into which the arguments of a call are mirrored,
 // as the tool's schema asks for with x-mcp-header. An argument that is absent,
@@ -28,7 +23,7 @@ func paramHeaders(params []mcpserver.HeaderParam, args json.RawMessage) map[stri
 	headers := map[string]string{}
 	for _, p := range params {
 		if v, ok := primitive(argument(args, p.Path)); ok {
-			headers[headerParam+p.Name] = headerValue(v)
+			headers["Mcp-Param-"+p.Name] = transport.HeaderValue(v)
 		}
 	}
 	return headers
@@ -66,14 +61,4 @@ func primitive(raw json.RawMessage) (string, bool) {
 		return strconv.FormatInt(int64(f), 10), true
 	}
 	return "", false
-}
-
-// headerValue encodes a value for a header: as it is when it is plain ASCII
-// without blanks around it, in base64 with a mark otherwise.
-func headerValue(s string) string {
-	plain := strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
-	if plain && !(strings.HasPrefix(s, base64Prefix) && strings.HasSuffix(s, base64Suffix)) {
-		return s
-	}
-	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(s)) + base64Suffix
 }

@@ -7,44 +7,40 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"maps"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/lograte"
+	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// lastInitialize is the newest version that is offered in initialize; newer
-// ones are negotiated by server/discover alone.
-const lastInitialize = "2025-11-25"
-
 const (
 	// maxPages bounds the pages of one list.
 	maxPages = 1000
-	// probeTime is how long a server may think about server/discover, if the
-	// limit for connecting is not shorter.
+	// probeTime is how long a server may take to answer server/discover, if the limit for connecting is not shorter.
 	probeTime = 5 * time.Second
-	// maxCursor is how long a cursor may be, in bytes, and maxListBytes how long all pages of one list.
+	// maxCursor and maxListBytes bound a cursor and all pages of a list, in bytes.
 	maxCursor    = 64 << 10
 	maxListBytes = 128 << 20
-	// maxListed is how many elements of one list are used, and maxRejected how many tools that are left out are named.
+	// maxListed bounds the elements of one list, and maxRejected the tools left out that are named.
 	maxListed   = 50_000
 	maxRejected = 1000
-	// maxProgress is how much of the message of a progress notification is passed on, in bytes: many may wait for the program.
+	// maxProgress bounds the message of a progress notification, in bytes: many may wait for the program.
 	maxProgress = 8 << 10
 )
 
-// A endlessError is why a list was not read to its end though the server would have gone on. What was read is used.
+// An endlessError is why a list was not read to its end. The part that was read is used.
 type endlessError struct{ why string }
 
 func (e *endlessError) Error() string { return e.why }
@@ -56,271 +52,128 @@ var errTooMany = endlessf("the list has more than %d elements; those before are 
 // listPauses are the pauses before a failed tools/list is tried again.
 var listPauses = [...]time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-// A remoteLink is a session of the official library's client over a wire.
+// A remoteLink is a connection to a server outside of this process, or one over a transport of the program.
 type remoteLink struct {
-	name string
-	log  *slog.Logger
-	http bool // arguments may be mirrored into headers
-	// answer answers what the server asks in place of a result.
+	*transport.Client
+	name    string
+	log     *slog.Logger
+	limited *lograte.Logger
+	mask    *secret.Masker
+	// answer answers the requests for input that a server makes in place of a result.
 	answer func(context.Context, mcp.InputRequestMap) (mcp.InputResponseMap, error)
-	proc   *subproc.Proc
-
-	wire  *wire
-	car   carrier
-	inner *mcp.ClientSession
-	told  linkInfo
-
-	tokens atomic.Int64 // progress tokens given out
-	ender  func() error
-
-	mu       sync.Mutex
-	progress map[int64]func(Progress) // by token
-
-	doubts doubts
+	proc   *subproc.Proc // nil without one
 }
 
-// connect performs the handshake. probe says whether the stateless protocol is
-// asked for first. On an error the carrier is closed.
-func (l *remoteLink) connect(ctx context.Context, client *mcp.Client, probe bool) error {
-	var so *mcp.ClientSessionOptions
-	if !probe {
-		so = &mcp.ClientSessionOptions{ProtocolVersion: lastInitialize}
-	}
-	inner, err := client.Connect(ctx, l.wire, so)
-	if err != nil {
-		if werr := l.wire.failure(); errors.Is(werr, ErrConnectionLost) {
-			err = werr // says more than that the connection is closed
-		}
-		return err
-	}
-	l.inner = inner
-	if late := l.wire.answeredLate(); late != nil {
-		l.wire.listenLate(ctx, late)
-	}
-	res := inner.InitializeResult()
-	l.told = linkInfo{
-		server: res.ServerInfo, version: res.ProtocolVersion,
-		instructions: res.Instructions, capabilities: res.Capabilities,
-	}
-	if l.told.capabilities == nil {
-		l.told.capabilities = &mcp.ServerCapabilities{}
-	}
-	return nil
-}
-
-// failure is why the wire broke, nil if it did not.
-func (w *wire) failure() error {
-	select {
-	case <-w.done:
-		return w.err
-	default:
-		return nil
-	}
-}
-
-func (l *remoteLink) info() linkInfo        { return l.told }
-func (l *remoteLink) done() <-chan struct{} { return l.wire.done }
-func (l *remoteLink) lost() <-chan struct{} { return l.wire.lost }
-func (l *remoteLink) heard() int64          { return l.wire.heard.Load() }
-
-func (l *remoteLink) err() error {
-	if err := l.wire.failure(); err != nil || !isClosed(l.wire.lost) {
-		return err
-	}
-	return l.wire.left
-}
+func (l *remoteLink) info() linkInfo        { return linkInfo{Info: l.Info()} }
+func (l *remoteLink) done() <-chan struct{} { return l.Done() }
+func (l *remoteLink) lost() <-chan struct{} { return l.Lost() }
+func (l *remoteLink) heard() int64          { return l.Received() }
+func (l *remoteLink) err() error            { return l.Err() }
+func (l *remoteLink) close() error          { return l.Close() }
 
 func (l *remoteLink) diagnostics() diagnostics {
-	var d diagnostics
-	d.noise, d.noiseHead = l.wire.noiseSeen()
+	d := diagnostics{changesError: l.ChangesError()}
+	d.noise, d.noiseHead = l.Noise()
 	if l.proc != nil {
 		d.pid, d.stderr = l.proc.PID(), l.proc.Stderr()
-	}
-	if c, ok := l.car.(*httpCarrier); ok && l.tellsChanges() {
-		d.unheard = c.notHeard()
 	}
 	return d
 }
 
-// close ends the session. The library waits for messages that it sends, which the end of the carrier ends, and for
-// handlers of the server's questions, which may be the program's and heed nothing.
-func (l *remoteLink) close() error { return l.ender() }
-
-func (l *remoteLink) shutdown() error {
-	l.wire.end(errLinkClosed)
-	var wg sync.WaitGroup
-	if l.inner != nil {
-		wg.Go(func() { _ = l.inner.Close() }) // what it has to say the carrier says better
-	}
-	return errors.Join(l.car.close(), awaitAll(&wg), awaitAll(&l.wire.wg))
-}
-
-var errLinkClosed = errors.New("the connection was closed")
-
-// raw sends a request through do and returns its raw result.
-func (l *remoteLink) raw(ctx context.Context, scope *callScope, do func(context.Context) error) (json.RawMessage, error) {
-	err := do(withCallScope(ctx, scope))
-	switch {
-	case err == nil:
-		return scope.raw, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case scope.refusal != nil:
-		return nil, l.doubt(ctx, scope, scope.refusal)
-	}
-	if werr := l.wire.failure(); werr != nil && errors.Is(err, mcp.ErrConnectionClosed) {
-		return nil, werr
-	}
-	return nil, l.doubt(ctx, scope, unwrapCalling(err))
-}
-
-// unwrapCalling drops the library's `calling "method"` around an error.
-func unwrapCalling(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
-}
-
-// call calls a tool and returns what it answered.
+// call calls a tool.
 func (l *remoteLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, error) {
-	scope := &callScope{headers: c.headers}
-	defer func() { *c.sent = *c.sent || scope.sent.Load() }()
-	meta := mcp.Meta{}
-	for k, v := range c.meta {
-		meta[k] = v
+	r := &transport.Request{
+		Method:     "tools/call",
+		Params:     &mcp.CallToolParams{Meta: maps.Clone(c.meta), Name: c.tool.Name, Arguments: c.args, InputResponses: c.answers, RequestState: c.state},
+		Headers:    c.headers,
+		OnProgress: func(p *mcp.ProgressNotificationParams) { c.onProgress(progressOf(p)) },
 	}
-	token := l.tokens.Add(1)
-	meta["progressToken"] = token
-	l.mu.Lock()
-	l.progress[token] = c.onProgress
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.progress, token)
-	}()
-	params := &mcp.CallToolParams{Meta: meta, Name: c.tool.Name, Arguments: c.args, InputResponses: c.answers, RequestState: c.state}
-	raw, err := l.raw(ctx, scope, func(ctx context.Context) error {
-		_, err := l.inner.CallTool(ctx, params)
-		return err
-	})
+	raw, err := l.Do(ctx, r)
+	*c.sent = *c.sent || r.Sent
 	if err != nil {
 		return nil, err
 	}
 	return toolresult.Decode(raw)
 }
 
-// onProgress finds the call that a server's progress is about.
-func (l *remoteLink) onProgress(p *mcp.ProgressNotificationParams) {
-	f, ok := p.ProgressToken.(float64)
-	if !ok || f != math.Trunc(f) {
-		return
-	}
-	l.mu.Lock()
-	on := l.progress[int64(f)]
-	l.mu.Unlock()
-	if on != nil {
-		on(Progress{Progress: p.Progress, Total: p.Total, Message: clip.Text(p.Message[:min(len(p.Message), maxProgress+1)], maxProgress)})
-	}
+func progressOf(p *mcp.ProgressNotificationParams) Progress {
+	return Progress{Progress: p.Progress, Total: p.Total, Message: clip.Text(p.Message[:min(len(p.Message), maxProgress+1)], maxProgress)}
 }
 
-// pages follows the cursors of a list to its end: until a page has none, one
-// comes twice, or there are too many. each takes the raw result of a page and
-// returns the next cursor.
-func (l *remoteLink) pages(ctx context.Context, what string, get func(ctx context.Context, cursor string) error, each func(raw json.RawMessage) (string, error)) error {
+// pages follows the cursors of a list to its end: until a page has none, a cursor comes twice, or there are too many.
+// page makes the params of the request for a page, and each reads the result and returns the next cursor.
+func (l *remoteLink) pages(ctx context.Context, method string, page func(cursor string) mcp.Params, each func(raw json.RawMessage) (string, error)) error {
 	seen := map[[sha256.Size]byte]bool{}
 	cursor, size := "", 0
 	for range maxPages {
-		scope := new(callScope)
-		raw, err := l.raw(ctx, scope, func(ctx context.Context) error { return get(ctx, cursor) })
+		raw, err := l.Do(ctx, &transport.Request{Method: method, Params: page(cursor)})
 		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", method, err)
 		}
 		size += len(raw)
 		if cursor, err = each(raw); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", method, err)
 		}
 		sum := sha256.Sum256([]byte(cursor))
 		switch {
 		case cursor == "":
 			return nil
 		case len(cursor) > maxCursor:
-			return endlessf("%s: the server gives a cursor of %d bytes, limit %d; the pages so far are used", what, len(cursor), maxCursor)
+			return endlessf("%s: the server gives a cursor of %d bytes, limit %d; the pages so far are used", method, len(cursor), maxCursor)
 		case size > maxListBytes:
-			return endlessf("%s: the pages are longer than %d bytes together; those so far are used", what, maxListBytes)
+			return endlessf("%s: the pages are longer than %d bytes together; those so far are used", method, maxListBytes)
 		case seen[sum]:
-			return endlessf("%s: the server gives the same cursor twice; the pages so far are used", what)
+			return endlessf("%s: the server gives the same cursor twice; the pages so far are used", method)
 		}
 		cursor = strings.Clone(cursor) // not the whole page with it
 		seen[sum] = true
 	}
-	return endlessf("%s: more than %d pages; the pages so far are used", what, maxPages)
+	return endlessf("%s: more than %d pages; the pages so far are used", method, maxPages)
 }
 
-// listTools lists the tools. A list that cannot be had is tried again a few
-// times; then it is empty, with the problem in it. The error says that the
-// connection or ctx ended.
+// listTools lists the tools. A list that fails is tried again a few times; then it is empty, with the problem in it. An
+// error means that the connection or ctx ended.
 func (l *remoteLink) listTools(ctx context.Context) (toolList, error) {
-	if !l.declares(l.told.capabilities.Tools != nil) {
-		return toolList{}, nil
+	if caps := l.Info().Capabilities; caps.Tools == nil && (caps.Resources != nil || caps.Prompts != nil) {
+		return toolList{}, nil // a server that declares nothing at all is asked: some forget to
 	}
 	for try := 0; ; try++ {
 		list := l.listOnce(ctx)
 		if list.problem == nil || len(list.tools) > 0 {
 			return list, nil
 		}
-		if err := l.wire.failure(); err != nil {
-			return list, err
-		}
-		if ctx.Err() != nil {
+		switch {
+		case l.Failed():
+			return list, l.Err()
+		case ctx.Err() != nil:
 			return list, ctx.Err()
-		}
-		if isCode(list.problem, jsonrpc.CodeMethodNotFound) {
-			if l.told.capabilities.Tools == nil {
-				list.problem = nil // it never said that it has tools
+		case transport.IsCode(list.problem, jsonrpc.CodeMethodNotFound):
+			if l.Info().Capabilities.Tools == nil {
+				list.problem = nil // it never declared tools
 			}
 			return list, nil
-		}
-		if connectionFault(list.problem) {
+		case connectionFault(list.problem):
 			return list, list.problem
-		}
-		if try == len(listPauses) {
+		case try == len(listPauses):
 			return list, nil
 		}
-		if !sleep(ctx, listPauses[try]) {
+		if !transport.Sleep(ctx, listPauses[try]) {
 			return list, ctx.Err()
 		}
 	}
 }
 
-// declares says whether to ask for something. A server that declares nothing at
-// all is asked: some forget to.
-func (l *remoteLink) declares(it bool) bool {
-	c := l.told.capabilities
-	return it || c.Tools == nil && c.Resources == nil && c.Prompts == nil
-}
-
-func isCode(err error, code int64) bool {
-	var e *jsonrpc.Error
-	return errors.As(err, &e) && e.Code == code
-}
-
-// connectionFault reports whether an error speaks of the connection rather than
-// of what the server answered.
+// connectionFault reports whether an error is one of the connection rather than an answer of the server.
 func connectionFault(err error) bool {
 	return errors.As(err, new(*HTTPError)) || errors.As(err, new(net.Error)) || errors.As(err, new(*mcpauth.NeedsAuthError)) ||
-		unmendable(err) || errors.Is(err, ErrConnectionLost) || errors.Is(err, errSessionLost) || errors.Is(err, ErrClosed)
+		transport.Permanent(err) || errors.Is(err, ErrConnectionLost) || errors.Is(err, transport.ErrSessionLost) || errors.Is(err, transport.ErrClosed)
 }
 
 func (l *remoteLink) listOnce(ctx context.Context) (list toolList) {
 	seen, count := map[string]bool{}, 0
 	defer list.sumUp(l.name)
 	list.problem = l.pages(ctx, "tools/list",
-		func(ctx context.Context, cursor string) error {
-			_, err := l.inner.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-			return err
-		},
+		func(cursor string) mcp.Params { return &mcp.ListToolsParams{Cursor: cursor} },
 		func(raw json.RawMessage) (string, error) {
 			page, err := decodeToolPage(l.name, raw, count)
 			count = page.count
@@ -331,7 +184,7 @@ func (l *remoteLink) listOnce(ctx context.Context) (list toolList) {
 				switch _, err := mcpserver.HeaderParams(t.InputSchema); {
 				case seen[t.Name]:
 					list.reject(t, "the server lists another tool of this name before it")
-				case l.http && err != nil:
+				case l.IsHTTP() && err != nil:
 					list.reject(t, fmt.Sprintf("its x-mcp-header annotations are invalid: %v", err))
 				default:
 					seen[t.Name] = true

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 func init() {
@@ -70,10 +71,10 @@ func parrotHTTP(t *testing.T) string {
 		case strings.Contains(args, "body"):
 			http.Error(w, "no access with "+auth, http.StatusTeapot)
 		case strings.Contains(args, "cut"):
-			http.Error(w, strings.Repeat(".", bodyHead-4)+token, http.StatusTeapot)
+			http.Error(w, strings.Repeat(".", transport.BodyHead-4)+token, http.StatusTeapot)
 		case strings.Contains(args, "noise"):
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, strings.Repeat(".", bodyHead-4)+token)
+			fmt.Fprint(w, strings.Repeat(".", transport.BodyHead-4)+token)
 		case strings.Contains(args, "401"):
 			http.Error(w, "no access with "+auth, http.StatusUnauthorized)
 		case strings.Contains(args, "stream"):

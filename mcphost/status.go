@@ -156,8 +156,8 @@ func (c *conn) status(cat *catalog) ServerStatus {
 	case s.Status == StatusDisabled && common.Disabled:
 		s.Error = common.DisabledReason
 	}
-	s.ServerInfo, s.ProtocolVersion = rec.info.server, rec.info.version
-	s.Instructions, s.Capabilities = rec.info.instructions, rec.info.capabilities
+	s.ServerInfo, s.ProtocolVersion = rec.info.Server, rec.info.Version
+	s.Instructions, s.Capabilities = rec.info.Instructions, rec.info.Capabilities
 	if c.inProcess() {
 		s.MaxMessageBytes = 0
 	}
@@ -188,7 +188,7 @@ func (c *conn) diagnose(s *ServerStatus, rec *record) {
 	diag := rec.diag
 	if rec.link != nil {
 		diag = rec.link.diagnostics()
-		s.PID, s.ChangesError = diag.pid, diag.unheard
+		s.PID, s.ChangesError = diag.pid, diag.changesError
 	}
 	s.Stderr, s.Noise, s.NoiseHead = diag.stderr, diag.noise, diag.noiseHead
 	var ce *ConnectError

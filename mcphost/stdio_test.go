@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // D01 D50 D11
@@ -492,7 +493,7 @@ func TestLateProbe(t *testing.T) {
 	slow.ConnectTimeout = 6 * time.Second // the probe gets a third of it
 	h := newHost(t, map[string]ServerConfig{"slow": slow})
 	connected(t, h)
-	if s := status(t, h, "slow"); s.ProtocolVersion < statelessSince || s.ServerInfo == nil || s.ServerInfo.Name != "library" || s.Instructions != "use it well" {
+	if s := status(t, h, "slow"); s.ProtocolVersion < transport.V20260728 || s.ServerInfo == nil || s.ServerInfo.Name != "library" || s.Instructions != "use it well" {
 		t.Errorf("status: %+v", s)
 	}
 	if got := text(t, h, "mcp__slow__echo", `{"text":"x"}`); got != "echo: x" {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
 // damagedStore gives a login to a server at url, and what damages its entry.
@@ -234,7 +235,7 @@ func TestNoiseOfADeadProcess(t *testing.T) {
 	ready(t, h)
 	s := status(t, h, "c")
 	var ce *ConnectError
-	if !errors.As(s.Err, &ce) || s.Noise != chattyLines || ce.Noise != chattyLines || len(s.NoiseHead) != noiseKept {
+	if !errors.As(s.Err, &ce) || s.Noise != chattyLines || ce.Noise != chattyLines || len(s.NoiseHead) != 5 {
 		t.Errorf("noise is %d lines, first %q: %v", s.Noise, s.NoiseHead, s.Err)
 	}
 }
@@ -246,20 +247,15 @@ func TestDeadProcessIsReadToTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWire(t.Context(), h.opts.Logger, newMasker(Stdio{}), notifications{}, 0)
-	c := newStdioCarrier(proc, w, DefaultMaxMessageBytes)
-	w.car = c
-	defer c.close()
+	c := transport.Stdio(t.Context(), proc, newConn("s", Stdio{}, h).dialer.transportOptions(0))
+	defer c.Close()
 	<-proc.Exited()
-	if err := c.send(soon(t), &outgoing{data: []byte("{}")}); !errors.Is(err, ErrConnectionLost) {
-		t.Errorf("a message to a dead process: %v", err)
+	if _, err := c.Do(soon(t), &transport.Request{Method: "ping"}); !errors.Is(err, ErrConnectionLost) {
+		t.Errorf("a request of a dead process: %v", err)
 	}
-	if m, err := w.Read(soon(t)); err != nil { // the reader was held up by that until now
-		t.Errorf("its request: %v, %v", m, err)
-	}
-	<-w.done
-	if n, _ := w.noiseSeen(); n != 1000 || !strings.Contains(w.err.Error(), "exited with code 0") {
-		t.Errorf("%d lines of noise, %v", n, w.err)
+	<-c.Done() // the reader was held up by its request until then
+	if n, _ := c.Noise(); n != 1000 || !strings.Contains(c.Err().Error(), "exited with code 0") {
+		t.Errorf("%d lines of noise, %v", n, c.Err())
 	}
 }
 

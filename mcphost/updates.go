@@ -3,6 +3,9 @@ package mcphost
 import (
 	"log/slog"
 	"sync"
+
+	"github.com/tenon-sdk/tenon/internal/callback"
+	"github.com/tenon-sdk/tenon/internal/lograte"
 )
 
 // maxUpdates is how many resources of one server may have changed without the
@@ -19,7 +22,7 @@ const maxURI = 64 << 10
 type updates struct {
 	tell   func(uri string)
 	log    *slog.Logger
-	panics *limitedLog
+	panics *lograte.Logger
 
 	mu      sync.Mutex // guards the rest
 	pending []string
@@ -30,7 +33,7 @@ type updates struct {
 }
 
 func newUpdates(log *slog.Logger, tell func(uri string)) *updates {
-	return &updates{tell: tell, log: log, panics: &limitedLog{log: log}, waiting: map[string]bool{}}
+	return &updates{tell: tell, log: log, panics: lograte.New(log), waiting: map[string]bool{}}
 }
 
 // put takes a change; it does not block.
@@ -71,7 +74,7 @@ func (u *updates) run() {
 		u.pending = u.pending[1:]
 		delete(u.waiting, uri)
 		u.mu.Unlock()
-		_ = contain(u.panics, "OnResourceUpdated", func() error { u.tell(uri); return nil }) // the log has it
+		_ = callback.Call(u.panics, "OnResourceUpdated", func() error { u.tell(uri); return nil }) // the log has it
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -180,7 +181,7 @@ func TestEnvironmentOfOneHost(t *testing.T) {
 func opensAfter(d time.Duration) *fakeProvider {
 	return &fakeProvider{
 		open: func(ctx context.Context) error {
-			if !sleep(ctx, d) {
+			if !transport.Sleep(ctx, d) {
 				return ctx.Err()
 			}
 			return nil

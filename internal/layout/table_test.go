@@ -31,6 +31,8 @@ var rooms = []room{
 	{path: "internal/jsonl"},
 	{path: "internal/jsonscan"},
 	{path: "internal/clip"},
+	{path: "internal/lograte"},
+	{path: "internal/callback", imports: []string{"internal/lograte"}},
 	{path: "internal/jsonequal"},
 	{path: "internal/secret", imports: []string{"internal/clip"}},
 	{path: "internal/rpcmsg", imports: []string{"internal/jsonscan"}},
@@ -52,10 +54,17 @@ var rooms = []room{
 
 	{path: "toolresult", imports: []string{"mcpserver", "internal/toolname", "internal/clip", "internal/jsonequal", "internal/jsonscan"}},
 	{
+		path: "mcphost/internal/transport",
+		imports: []string{
+			"mcpauth", "mcpserver",
+			"internal/callback", "internal/clip", "internal/jsonl", "internal/jsonscan", "internal/lograte", "internal/rpcmsg", "internal/secret", "internal/subproc",
+		},
+	},
+	{
 		path: "mcphost",
 		imports: []string{
-			"mcpserver", "mcpauth", "toolresult", "toolschema", "toolsearch", "permission",
-			"internal/clip", "internal/jsonequal", "internal/secret", "internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg", "internal/subproc", "internal/schemaguard",
+			"mcphost/internal/transport", "mcpserver", "mcpauth", "toolresult", "permission",
+			"internal/callback", "internal/clip", "internal/jsonequal", "internal/jsonscan", "internal/lograte", "internal/secret", "internal/subproc", "internal/toolname",
 		},
 	},
 	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},

@@ -1,4 +1,4 @@
-package mcphost
+package transport
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ func events(r io.Reader, limit int) (got []string, err error) {
 			return got, err
 		}
 		data := string(e.data)
-		if e.over != nil {
-			data = fmt.Sprintf("<%d bytes>", e.over.Size)
+		if e.oversized != nil {
+			data = fmt.Sprintf("<%d bytes>", e.oversized.Size)
 		}
 		got = append(got, fmt.Sprintf("%s|%s|%s|%s", e.name, e.id, e.retry, data))
 	}
@@ -64,11 +64,11 @@ func TestEventReader(t *testing.T) {
 func TestEventReaderKeepsTheEndsOfOversizedData(t *testing.T) {
 	in := "data: {\"id\":1,\"result\":\"" + strings.Repeat("x", 200_000) + "\",\"end\":true}\r\n\r\n"
 	e, err := newEventReader(strings.NewReader(in), 1000).next()
-	if err != nil || e.over == nil {
+	if err != nil || e.oversized == nil {
 		t.Fatalf("got %v, %v", e, err)
 	}
-	if !strings.HasPrefix(string(e.over.Head), `{"id":1,`) || !strings.HasSuffix(string(e.over.Tail), `,"end":true}`) {
-		t.Errorf("head %.20q, tail ends %q", e.over.Head, e.over.Tail[len(e.over.Tail)-20:])
+	if !strings.HasPrefix(string(e.oversized.Head), `{"id":1,`) || !strings.HasSuffix(string(e.oversized.Tail), `,"end":true}`) {
+		t.Errorf("head %.20q, tail ends %q", e.oversized.Head, e.oversized.Tail[len(e.oversized.Tail)-20:])
 	}
 }
 

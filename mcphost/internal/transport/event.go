@@ -1,4 +1,4 @@
-package mcphost
+package transport
 
 import (
 	"bufio"
@@ -10,12 +10,12 @@ import (
 	"github.com/tenon-sdk/tenon/internal/jsonl"
 )
 
-// An sseEvent is one server-sent event.
-type sseEvent struct {
+// An event is one server-sent event.
+type event struct {
 	name, id, retry string
 	data            []byte
-	// over holds the ends of data above the limit; data is nil then.
-	over *jsonl.Line
+	// oversized holds the ends of data above the limit; data is nil then.
+	oversized *jsonl.Line
 }
 
 // eventEdge is how much of both ends of oversized data is kept.
@@ -35,18 +35,18 @@ func newEventReader(r io.Reader, limit int) *eventReader {
 
 // next returns the next event that says anything. An event that the stream's
 // end cuts off before its blank line counts, if it has data.
-func (r *eventReader) next() (sseEvent, error) {
+func (r *eventReader) next() (event, error) {
 	e := eventBuilder{limit: r.limit}
 	for {
 		blank, err := r.line(&e)
-		if (blank || err != nil) && e.says() {
-			return e.event(), nil
+		if (blank || err != nil) && e.complete() {
+			return e.build(), nil
 		}
 		if blank {
 			e = eventBuilder{limit: r.limit}
 		}
 		if err != nil {
-			return sseEvent{}, err
+			return event{}, err
 		}
 	}
 }
@@ -86,13 +86,13 @@ func (r *eventReader) line(e *eventBuilder) (blank bool, err error) {
 
 // An eventBuilder gathers the fields of one event.
 type eventBuilder struct {
-	sseEvent
+	event
 	limit   int
 	hasData bool
 	size    int64
 }
 
-func (e *eventBuilder) says() bool {
+func (e *eventBuilder) complete() bool {
 	return e.hasData || e.id != "" || e.retry != ""
 }
 
@@ -121,39 +121,39 @@ func (e *eventBuilder) field(name string, value []byte) bool {
 
 func (e *eventBuilder) add(b []byte) {
 	e.size += int64(len(b))
-	if e.over == nil {
+	if e.oversized == nil {
 		e.data = append(e.data, b...)
 		if e.limit < 0 || len(e.data) <= e.limit+len("\r\n") {
 			return
 		}
-		e.over = &jsonl.Line{Head: bytes.Clone(e.data[:min(len(e.data), eventEdge)])}
+		e.oversized = &jsonl.Line{Head: bytes.Clone(e.data[:min(len(e.data), eventEdge)])}
 		b, e.data = e.data, nil
 	}
-	e.over.Tail = append(e.over.Tail, b[max(0, len(b)-eventEdge):]...)
-	if extra := len(e.over.Tail) - eventEdge; extra > 0 {
-		e.over.Tail = append(e.over.Tail[:0], e.over.Tail[extra:]...)
+	e.oversized.Tail = append(e.oversized.Tail, b[max(0, len(b)-eventEdge):]...)
+	if extra := len(e.oversized.Tail) - eventEdge; extra > 0 {
+		e.oversized.Tail = append(e.oversized.Tail[:0], e.oversized.Tail[extra:]...)
 	}
 }
 
 // trim drops the line ending of a line that was read in pieces.
 func (e *eventBuilder) trim() {
 	b := &e.data
-	if e.over != nil {
-		b = &e.over.Tail
+	if e.oversized != nil {
+		b = &e.oversized.Tail
 	}
 	trimmed := bytes.TrimRight(*b, "\r\n")
 	e.size -= int64(len(*b) - len(trimmed))
 	*b = trimmed
 }
 
-func (e *eventBuilder) event() sseEvent {
-	if e.over == nil && e.limit >= 0 && len(e.data) > e.limit {
+func (e *eventBuilder) build() event {
+	if e.oversized == nil && e.limit >= 0 && len(e.data) > e.limit {
 		data := e.data
-		e.over = &jsonl.Line{Head: data[:min(len(data), eventEdge)], Tail: data[max(0, len(data)-eventEdge):]}
+		e.oversized = &jsonl.Line{Head: data[:min(len(data), eventEdge)], Tail: data[max(0, len(data)-eventEdge):]}
 		e.data = nil
 	}
-	if e.over != nil {
-		e.over.Size = e.size
+	if e.oversized != nil {
+		e.oversized.Size = e.size
 	}
-	return e.sseEvent
+	return e.event
 }

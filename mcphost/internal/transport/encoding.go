@@ -1,4 +1,4 @@
-package mcphost
+package transport
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ const (
 	// maxRatio is how many bytes a coded one may become on average, once there are more than maxCoded of them: what is
 	// more is made to cost work, and a stream of events has no end.
 	maxRatio = 200
-	maxCoded = DefaultMaxMessageBytes
+	maxCoded = 64 << 20
 )
 
 // A codingError reports a body that cannot be decoded.
@@ -32,16 +32,12 @@ func (e *codingError) Error() string { return e.what }
 // A decodedTransport decodes the bodies of responses. Requests ask for none that is coded, but some servers, and what
 // stands before them, do not heed that.
 type decodedTransport struct {
-	base http.RoundTripper // nil: net/http's own
+	base http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (d decodedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := d.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := d.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
