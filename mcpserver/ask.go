@@ -135,52 +135,93 @@ func (c *elicitCheck) take(result *mcp.ElicitResult) (*mcp.ElicitResult, error) 
 	return &out, nil
 }
 
-// An pendingInput is what the sealed state of a call keeps of a question, so that only
-// an answer to it counts in the next round.
-type pendingInput struct {
-	Kind   string          `json:"k"` // as questionKind has it
-	Schema json.RawMessage `json:"s,omitempty"`
-}
-
-func newPendingInput(question mcp.InputRequest) (pendingInput, error) {
-	a := pendingInput{Kind: questionKind(question)}
-	p, ok := question.(*mcp.ElicitParams)
-	if !ok {
-		return a, nil
-	}
-	if _, err := newElicitCheck(p); err != nil || p.RequestedSchema == nil {
-		return a, err
-	}
-	var err error
-	a.Schema, err = json.Marshal(p.RequestedSchema)
-	return a, err
-}
-
-// check checks the client's answer to the question.
-func (a pendingInput) check(response mcp.InputResponse) error {
-	kind := ""
-	switch r := response.(type) {
-	case *mcp.ElicitResult:
-		kind = "elicitation"
-		if a.Kind != kind {
-			break
-		}
-		check, err := elicitCheckOf(a.Schema)
+// Elicit asks the user through the client and waits for the answer. The call's
+// time limit goes on meanwhile: a tool that waits for people sets its own, or
+// [NoTimeout]. If the client cannot be asked it returns [ErrNotSupported].
+//
+// The answer's Action is accept, decline or cancel. The content of one that is
+// accepted matches p.RequestedSchema, with defaults set; others have none. An
+// answer that breaks this is an error, and so is a schema that cannot be used.
+//
+// Where the client cannot be asked during a call (protocol 2026-07-28), Elicit
+// returns an error that the handler has to return; the handler is then called
+// again from its beginning and gets the answer from the same call of Elicit.
+func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
+		check, err := newElicitCheck(p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		_, err = check.take(r)
-		return err
-	case *mcp.ListRootsResult:
-		kind = "roots"
-		if a.Kind == kind {
-			return checkRoots(r.Roots)
+		answer, err := r.callCtx.roundTrip.ask(p)
+		if err != nil {
+			return nil, err
 		}
-	case *mcp.CreateMessageResult, *mcp.CreateMessageWithToolsResult:
-		kind = "sampling"
+		if result, ok := answer.(*mcp.ElicitResult); ok {
+			return check.take(result)
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered an elicitation with a %T", answer)
 	}
-	if a.Kind != kind {
-		return fmt.Errorf("the answer is none to the %s request that was sent", a.Kind)
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if ss == nil {
+		return nil, fmt.Errorf("asking the user: %w", ErrNotSupported)
+	}
+	return ss.askUser(ctx, p)
+}
+
+// Sample asks the client's model. See [Request.Elicit] for when that is possible.
+func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
+		answer, err := r.callCtx.roundTrip.ask(p)
+		if err != nil {
+			return nil, err
+		}
+		switch result := answer.(type) {
+		case *mcp.CreateMessageResult:
+			return result, nil
+		case *mcp.CreateMessageWithToolsResult:
+			return oneMessage(result)
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered a sampling request with a %T", answer)
+	}
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	if ss == nil {
+		return nil, fmt.Errorf("asking the client's model: %w", ErrNotSupported)
+	}
+	return ss.askModel(ctx, p)
+}
+
+// ListRoots asks for the client's roots. See [Request.Elicit] for when that is possible.
+func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) {
+	if r.callCtx != nil && r.callCtx.roundTrip != nil {
+		answer, err := r.callCtx.roundTrip.ask(&mcp.ListRootsParams{})
+		if err != nil {
+			return nil, err
+		}
+		if result, ok := answer.(*mcp.ListRootsResult); ok {
+			return result.Roots, nil
+		}
+		return nil, fmt.Errorf("mcpserver: the client answered a roots request with a %T", answer)
+	}
+	ss, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	if ss == nil {
+		return nil, fmt.Errorf("asking for roots: %w", ErrNotSupported)
+	}
+	return ss.askRoots(ctx)
+}
+
+// oneMessage converts an answer that may have several blocks.
+func oneMessage(r *mcp.CreateMessageWithToolsResult) (*mcp.CreateMessageResult, error) {
+	if len(r.Content) != 1 {
+		return nil, fmt.Errorf("mcpserver: the client's model answered with %d blocks, want 1", len(r.Content))
+	}
+	return &mcp.CreateMessageResult{Meta: r.Meta, Content: r.Content[0], Model: r.Model, Role: r.Role, StopReason: r.StopReason}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,16 +62,6 @@ func toolNotFound(name string) *Result {
 	return r
 }
 
-// shown is a name from outside as an error repeats it. No name that is known is as
-// long as what is cut.
-func shown(name string) string {
-	const most = 2048
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "..."
-}
-
 // callOnce checks the arguments, runs the handler and checks its result.
 func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*Result, error) {
 	args, err := s.arguments(t, c.Arguments, ss == nil)
@@ -107,25 +96,6 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 		return round.tool(s.result(t, j.inv.Result, err))
 	}
 }
-
-// showLimit writes 1m0s as 60s: models count in seconds.
-func showLimit(d time.Duration) string {
-	if d%time.Second == 0 {
-		return fmt.Sprintf("%d seconds", d/time.Second)
-	}
-	return d.String()
-}
-
-// ctxError is the error of a call whose context ended.
-func ctxError(ctx context.Context, doing, name string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return fmt.Errorf("%s %q: %w", doing, name, cause)
-	}
-	return fmt.Errorf("%s %q: %w (%w)", doing, name, err, cause)
-}
-
-var emptyObject = json.RawMessage("{}")
 
 // arguments checks the arguments and applies defaults. Its error is for the model.
 func (s *Server) arguments(t *tool, args json.RawMessage, direct bool) (json.RawMessage, error) {
@@ -214,36 +184,9 @@ func (s *Server) checkOutput(t *tool, r *Result) *Result {
 	return &c
 }
 
-// newCallContext makes the scope of a call and finds the lifetime that it counts in.
-func (s *Server) newCallContext(ctx context.Context, ss *Session, kind Kind, c Call) (*callContext, *lifetime) {
-	sc := &callContext{server: s, session: ss}
-	sc.request = Request{
-		Kind: kind, Name: c.Name, RequestID: c.RequestID, ProgressToken: c.ProgressToken, Meta: c.Meta,
-		Client: c.Client, ClientCapabilities: c.ClientCapabilities, ProtocolVersion: c.ProtocolVersion,
-		InputResponses: c.InputResponses, RequestState: c.RequestState, callCtx: sc,
-	}
-	pair, life := s.dispatch.Load(), s.lifetime
-	if outer := callContextFrom(ctx); outer != nil {
-		sc.serial = outer.serial && outer.server == s
-		// One read of the pair decides: governed by it as a whole, or not at all.
-		if live := outer.dispatch.Load(); live != nil && ss == nil {
-			pair = live
-			if outer.server == s {
-				sc.session = outer.session
-			}
-		}
-	}
-	if ss != nil {
-		pair, life = ss.dispatch, ss.lifetime
-	}
-	sc.dispatch.Store(pair)
-	if ss := sc.session; ss != nil {
-		sc.request.SessionID = ss.id
-		if sc.request.Client == nil {
-			sc.request.Client = ss.client
-		}
-	}
-	return sc, life
+// CallTool calls a tool for this session, as [Server.CallTool] does directly.
+func (ss *Session) CallTool(ctx context.Context, c Call) (*Result, error) {
+	return ss.server.call(ctx, ss, c)
 }
 
 // limitFor is the time limit of a tool's calls (see [Options.Timeout]).

@@ -66,3 +66,8 @@ func (s *Server) suggest(p *mcp.CompleteParams) *mcp.CompleteResult {
 	}
 	return r
 }
+
+// Complete suggests values for an argument, as [Server.Complete] does.
+func (ss *Session) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	return ss.server.complete(ctx, ss, p)
+}

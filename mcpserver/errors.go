@@ -1,9 +1,11 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -64,4 +66,38 @@ func ProtocolError(err error, version string) error {
 		return &jsonrpc.Error{Code: coded.Code, Message: err.Error(), Data: coded.Data}
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+}
+
+// shown is a name from outside as an error repeats it. No name that is known is as
+// long as what is cut.
+func shown(name string) string {
+	const most = 2048
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
+// ctxError is the error of a call whose context ended.
+func ctxError(ctx context.Context, action, name string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return fmt.Errorf("%s %q: %w", action, name, cause)
+	}
+	return fmt.Errorf("%s %q: %w (%w)", action, name, err, cause)
+}
+
+// An unknownToolError is the error -32601 with its own text. It is not a
+// *jsonrpc.Error, because the library replaces the text of those with that code.
+type unknownToolError string
+
+func (e unknownToolError) Error() string { return string(e) }
+
+// As makes [errors.As] find the code.
+func (e unknownToolError) As(target any) bool {
+	t, ok := target.(**jsonrpc.Error)
+	if ok {
+		*t = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: string(e)}
+	}
+	return ok
 }

@@ -63,7 +63,7 @@ func findHeaders(schema json.RawMessage, strict bool) (*headerFinder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.schema(&root, nil, nil, true); err != nil {
+	if err := h.visit(&root, nil, nil, true); err != nil {
 		return nil, err
 	}
 	h.root = root
@@ -112,8 +112,8 @@ func (s *step) pointer() string {
 	return "/" + strings.Join(s.names(), "/")
 }
 
-// schema visits a subschema at place. On a chain of properties path leads to it.
-func (h *headerFinder) schema(s *tree, path, place *step, onChain bool) error {
+// visit visits a subschema at place. On a chain of properties path leads to it.
+func (h *headerFinder) visit(s *tree, path, place *step, onChain bool) error {
 	if header, ok := s.member(headerKeyword); ok {
 		why := "the protocol allows it only on properties that are reached through properties alone"
 		if onChain && path != nil {
@@ -141,7 +141,7 @@ func (h *headerFinder) schema(s *tree, path, place *step, onChain bool) error {
 				if chain {
 					next = &step{path, sub.name}
 				}
-				if err := h.schema(&sub.value, next, &step{here, sub.name}, chain); err != nil {
+				if err := h.visit(&sub.value, next, &step{here, sub.name}, chain); err != nil {
 					return err
 				}
 			}
@@ -164,7 +164,7 @@ func (h *headerFinder) elsewhere(v *tree, place *step) error {
 	if v.kind != '{' {
 		return nil
 	}
-	return h.schema(v, nil, place, false)
+	return h.visit(v, nil, place, false)
 }
 
 // ignore takes an annotation out of the schema and notes its place.

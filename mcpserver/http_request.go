@@ -80,10 +80,6 @@ func isLoopback(hostport string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// requestIDHeader carries a request's id, as its JSON text, to the handler of the
-// official library, which has no other way to learn it.
-const requestIDHeader = "Tenon-Request-Id"
-
 // A httpRequest is what serve must know of a request.
 type httpRequest struct {
 	modern  bool // it follows 2026-07-28

@@ -13,10 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// v20260728 is the first protocol version without a handshake. Versions are dates
-// and compare as strings.
-const v20260728 = "2026-07-28"
-
 // Library returns the server as a server of the official library: with the same
 // name, tools, resources and prompts, now and later. Clients of the library are
 // notified of changes. Calls run as all calls of the server do: validated, limited

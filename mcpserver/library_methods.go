@@ -7,9 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -111,21 +109,6 @@ func (a *adapter) capabilities(lib *mcp.ServerCapabilities) *mcp.ServerCapabilit
 	return caps
 }
 
-// An unknownToolError is the error -32601 with its own text. It is not a
-// *jsonrpc.Error, because the library replaces the text of those with that code.
-type unknownToolError string
-
-func (e unknownToolError) Error() string { return string(e) }
-
-// As makes [errors.As] find the code.
-func (e unknownToolError) As(target any) bool {
-	t, ok := target.(**jsonrpc.Error)
-	if ok {
-		*t = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: string(e)}
-	}
-	return ok
-}
-
 // A rawResult is a result that the adapter encodes, because the library's type
 // loses part of it.
 type rawResult struct {
@@ -190,33 +173,6 @@ func newCall(req libraryRequest, responses mcp.InputResponseMap, state string) C
 		c.RequestID = extra.Header.Get(requestIDHeader)
 	}
 	return c
-}
-
-type extraKey struct{}
-
-// requestExtra returns what the transport knows of the request of ctx.
-func requestExtra(ctx context.Context) *mcp.RequestExtra {
-	if extra, _ := ctx.Value(extraKey{}).(*mcp.RequestExtra); extra != nil {
-		return extra
-	}
-	return &mcp.RequestExtra{}
-}
-
-// TokenInfo returns the content of the bearer token that the HTTP request of ctx
-// came with, nil if there was none (see [HTTPOptions.Auth]).
-func TokenInfo(ctx context.Context) *auth.TokenInfo { return requestExtra(ctx).TokenInfo }
-
-// CloseStream ends the HTTP response that the client of ctx's call waits for, so
-// that a long call does not keep a connection open. The client reconnects after
-// the delay and finds the result. CloseStream needs [HTTPOptions.EventStore] and a
-// client of a protocol version up to 2025-11-25. It reports whether it succeeded.
-func CloseStream(ctx context.Context, delay time.Duration) bool {
-	closeStream := requestExtra(ctx).CloseSSEStream
-	if closeStream == nil {
-		return false
-	}
-	closeStream(mcp.CloseSSEStreamArgs{RetryAfter: delay})
-	return true
 }
 
 // begin returns the session for a request and the context for its handler.

@@ -87,3 +87,15 @@ func (l *lifetime) wait(grace time.Duration) int64 {
 		return l.running.Load()
 	}
 }
+
+// An outcome says how a job ended.
+type outcome int
+
+const (
+	finished  outcome = iota // run returned
+	cancelled                // the caller's context ended
+	timedOut                 // the time limit passed
+	closed                   // the server or session was closed
+	stuck                    // never started: a serial call before it does not end
+	tooMany                  // never started: too many calls run in the session
+)

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -64,4 +65,12 @@ func envNumber(lookup func(string) (string, bool), name string, warn func(name, 
 		return 0, false
 	}
 	return n, true
+}
+
+// showLimit writes 1m0s as 60s: models count in seconds.
+func showLimit(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%d seconds", d/time.Second)
+	}
+	return d.String()
 }

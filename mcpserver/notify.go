@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -177,4 +178,58 @@ func slogLevel(level mcp.LoggingLevel) slog.Level {
 		return slog.LevelWarn
 	}
 	return slog.LevelError
+}
+
+// change changes the features by f, which reports whether it changed anything,
+// and tells all sessions.
+func (s *Server) change(method string, f func(*features) bool) bool {
+	s.mu.Lock()
+	changed := f(&s.features)
+	var open []*Session
+	if changed {
+		s.snapshot.Store(nil)
+		for ss := range s.sessions {
+			open = append(open, ss)
+		}
+	}
+	s.mu.Unlock()
+	for _, ss := range open {
+		ss.notifyListChanged(method)
+	}
+	return changed
+}
+
+// Progress tells the client how far the call is: done of total units, total 0
+// if unknown. If the client did not ask for progress it does nothing. After
+// the end of the call it returns [ErrCallEnded].
+func (r *Request) Progress(ctx context.Context, done, total float64, msg string) error {
+	ss, err := r.session()
+	if err != nil || ss == nil || r.ProgressToken == nil {
+		return err
+	}
+	return ss.notify(ctx, Notification{MethodProgress, &mcp.ProgressNotificationParams{
+		ProgressToken: r.ProgressToken, Progress: done, Total: total, Message: msg,
+	}})
+}
+
+// Log sends a log message to the client, unless it is below the level that the
+// client set. A direct call logs to the server's logger instead. Data is any
+// value that has a JSON form.
+func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string, data any) error {
+	ss, err := r.session()
+	if err != nil || r.callCtx == nil {
+		return err
+	}
+	if ss == nil {
+		text, err := json.Marshal(data)
+		if err != nil {
+			return fmt.Errorf("mcpserver: encoding a log message: %w", err)
+		}
+		r.callCtx.server.logger.Log(ctx, slogLevel(level), string(text), "logger", logger)
+		return nil
+	}
+	if !ss.wants(level, r.Meta) {
+		return nil
+	}
+	return ss.notify(ctx, Notification{MethodMessage, &mcp.LoggingMessageParams{Level: level, Logger: logger, Data: data}})
 }

@@ -14,17 +14,6 @@ import (
 	"github.com/tenon-sdk/tenon/internal/goschema"
 )
 
-// A PromptHandler makes a prompt of its arguments, which are never nil. Its
-// error reaches the caller unchanged; a result without messages is an error.
-// What [RawHandler] says about the context holds here too.
-type PromptHandler func(ctx context.Context, args map[string]string) (*mcp.GetPromptResult, error)
-
-type prompt struct {
-	listed *mcp.Prompt
-	make   PromptHandler
-	enums  map[string][]string // values of arguments, to suggest
-}
-
 // AddPrompt adds a prompt. Its handler gets the arguments unchanged; what
 // p.Arguments says about them is for clients. What is wrong is left out, as with
 // [Server.AddTool]. Registration takes a copy of p.
@@ -228,4 +217,9 @@ func UserMessage(text string) *mcp.PromptMessage {
 // AssistantMessage returns a message of the assistant with one text.
 func AssistantMessage(text string) *mcp.PromptMessage {
 	return &mcp.PromptMessage{Role: "assistant", Content: &mcp.TextContent{Text: text}}
+}
+
+// GetPrompt makes a prompt, as [Server.GetPrompt] does.
+func (ss *Session) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
+	return ss.server.prompt(ctx, ss, name, args)
 }

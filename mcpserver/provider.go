@@ -49,11 +49,6 @@ type ServerSession interface {
 	Close() error
 }
 
-var (
-	_ Provider      = (*Server)(nil)
-	_ ServerSession = (*Session)(nil)
-)
-
 // A Call is one tools/call request.
 type Call struct {
 	// Name is the tool's exact name.
@@ -91,12 +86,21 @@ type Notification struct {
 	Params any
 }
 
-// The methods of notifications that a session sends.
-const (
-	MethodToolListChanged     = "notifications/tools/list_changed"     // *mcp.ToolListChangedParams
-	MethodPromptListChanged   = "notifications/prompts/list_changed"   // *mcp.PromptListChangedParams
-	MethodResourceListChanged = "notifications/resources/list_changed" // *mcp.ResourceListChangedParams
-	MethodResourceUpdated     = "notifications/resources/updated"      // *mcp.ResourceUpdatedNotificationParams
-	MethodProgress            = "notifications/progress"               // *mcp.ProgressNotificationParams
-	MethodMessage             = "notifications/message"                // *mcp.LoggingMessageParams
-)
+type callKey struct{}
+
+// WithCall returns a context that carries c to the next [ServerSession.GetPrompt],
+// [ServerSession.ReadResource] or [ServerSession.Complete]: its request id,
+// progress token, _meta, client, and the answers to what the last round asked
+// for. The name and the arguments of c do not count, and CallTool takes its own
+// Call instead.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, &c)
+}
+
+// callFrom is the Call that ctx carries, the zero Call if there is none.
+func callFrom(ctx context.Context) Call {
+	if c, _ := ctx.Value(callKey{}).(*Call); c != nil {
+		return *c
+	}
+	return Call{}
+}

@@ -2,11 +2,15 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yosida95/uritemplate/v3"
 )
 
 // features are what a server has now. They are guarded by Server.mu.
@@ -122,25 +126,6 @@ func (f *features) view() *registry {
 	return r
 }
 
-// change changes the features by f, which reports whether it changed anything,
-// and tells all sessions.
-func (s *Server) change(method string, f func(*features) bool) bool {
-	s.mu.Lock()
-	changed := f(&s.features)
-	var open []*Session
-	if changed {
-		s.snapshot.Store(nil)
-		for ss := range s.sessions {
-			open = append(open, ss)
-		}
-	}
-	s.mu.Unlock()
-	for _, ss := range open {
-		ss.notifyListChanged(method)
-	}
-	return changed
-}
-
 // errDuplicate says that a name is taken; the first keeps it.
 var errDuplicate = fmt.Errorf("the name is taken; the one that was there first stays")
 
@@ -203,3 +188,33 @@ func (s *Server) ListResourceTemplates() []*mcp.ResourceTemplate {
 // ListPrompts returns the prompts in the order of their registration. The
 // caller must not modify them.
 func (s *Server) ListPrompts() []*mcp.Prompt { return slices.Clone(s.registry().listedPrompts) }
+
+// A tool is a registered tool. It is immutable.
+type tool struct {
+	listed      *mcp.Tool
+	input       *checker
+	output      *checker // nil: no output schema
+	typed       bool     // the handler decodes: defaults are filled in
+	run         func(ctx context.Context, inv *Invocation) error
+	timeout     time.Duration
+	concurrency Concurrency
+	headers     []HeaderParam
+}
+
+type prompt struct {
+	listed *mcp.Prompt
+	make   PromptHandler
+	enums  map[string][]string // values of arguments, to suggest
+}
+
+type resource struct {
+	listed *mcp.Resource
+	read   ResourceReader
+}
+
+type template struct {
+	listed  *mcp.ResourceTemplate
+	parsed  *uritemplate.Template
+	pattern *regexp.Regexp // of a whole URI
+	read    TemplateReader
+}

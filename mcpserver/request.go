@@ -2,8 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -101,128 +99,34 @@ func (r *Request) session() (*Session, error) {
 	return r.callCtx.session, nil
 }
 
-// Progress tells the client how far the call is: done of total units, total 0
-// if unknown. If the client did not ask for progress it does nothing. After
-// the end of the call it returns [ErrCallEnded].
-func (r *Request) Progress(ctx context.Context, done, total float64, msg string) error {
-	ss, err := r.session()
-	if err != nil || ss == nil || r.ProgressToken == nil {
-		return err
+// newCallContext makes the scope of a call and finds the lifetime that it counts in.
+func (s *Server) newCallContext(ctx context.Context, ss *Session, kind Kind, c Call) (*callContext, *lifetime) {
+	sc := &callContext{server: s, session: ss}
+	sc.request = Request{
+		Kind: kind, Name: c.Name, RequestID: c.RequestID, ProgressToken: c.ProgressToken, Meta: c.Meta,
+		Client: c.Client, ClientCapabilities: c.ClientCapabilities, ProtocolVersion: c.ProtocolVersion,
+		InputResponses: c.InputResponses, RequestState: c.RequestState, callCtx: sc,
 	}
-	return ss.notify(ctx, Notification{MethodProgress, &mcp.ProgressNotificationParams{
-		ProgressToken: r.ProgressToken, Progress: done, Total: total, Message: msg,
-	}})
-}
-
-// Log sends a log message to the client, unless it is below the level that the
-// client set. A direct call logs to the server's logger instead. Data is any
-// value that has a JSON form.
-func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string, data any) error {
-	ss, err := r.session()
-	if err != nil || r.callCtx == nil {
-		return err
-	}
-	if ss == nil {
-		text, err := json.Marshal(data)
-		if err != nil {
-			return fmt.Errorf("mcpserver: encoding a log message: %w", err)
+	pair, life := s.dispatch.Load(), s.lifetime
+	if outer := callContextFrom(ctx); outer != nil {
+		sc.serial = outer.serial && outer.server == s
+		// One read of the pair decides: governed by it as a whole, or not at all.
+		if live := outer.dispatch.Load(); live != nil && ss == nil {
+			pair = live
+			if outer.server == s {
+				sc.session = outer.session
+			}
 		}
-		r.callCtx.server.logger.Log(ctx, slogLevel(level), string(text), "logger", logger)
-		return nil
 	}
-	if !ss.wants(level, r.Meta) {
-		return nil
+	if ss != nil {
+		pair, life = ss.dispatch, ss.lifetime
 	}
-	return ss.notify(ctx, Notification{MethodMessage, &mcp.LoggingMessageParams{Level: level, Logger: logger, Data: data}})
-}
-
-// Elicit asks the user through the client and waits for the answer. The call's
-// time limit goes on meanwhile: a tool that waits for people sets its own, or
-// [NoTimeout]. If the client cannot be asked it returns [ErrNotSupported].
-//
-// The answer's Action is accept, decline or cancel. The content of one that is
-// accepted matches p.RequestedSchema, with defaults set; others have none. An
-// answer that breaks this is an error, and so is a schema that cannot be used.
-//
-// Where the client cannot be asked during a call (protocol 2026-07-28), Elicit
-// returns an error that the handler has to return; the handler is then called
-// again from its beginning and gets the answer from the same call of Elicit.
-func (r *Request) Elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	if r.callCtx != nil && r.callCtx.roundTrip != nil {
-		check, err := newElicitCheck(p)
-		if err != nil {
-			return nil, err
+	sc.dispatch.Store(pair)
+	if ss := sc.session; ss != nil {
+		sc.request.SessionID = ss.id
+		if sc.request.Client == nil {
+			sc.request.Client = ss.client
 		}
-		answer, err := r.callCtx.roundTrip.ask(p)
-		if err != nil {
-			return nil, err
-		}
-		if result, ok := answer.(*mcp.ElicitResult); ok {
-			return check.take(result)
-		}
-		return nil, fmt.Errorf("mcpserver: the client answered an elicitation with a %T", answer)
 	}
-	ss, err := r.session()
-	if err != nil {
-		return nil, err
-	}
-	if ss == nil {
-		return nil, fmt.Errorf("asking the user: %w", ErrNotSupported)
-	}
-	return ss.askUser(ctx, p)
-}
-
-// Sample asks the client's model. See [Request.Elicit] for when that is possible.
-func (r *Request) Sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	if r.callCtx != nil && r.callCtx.roundTrip != nil {
-		answer, err := r.callCtx.roundTrip.ask(p)
-		if err != nil {
-			return nil, err
-		}
-		switch result := answer.(type) {
-		case *mcp.CreateMessageResult:
-			return result, nil
-		case *mcp.CreateMessageWithToolsResult:
-			return oneMessage(result)
-		}
-		return nil, fmt.Errorf("mcpserver: the client answered a sampling request with a %T", answer)
-	}
-	ss, err := r.session()
-	if err != nil {
-		return nil, err
-	}
-	if ss == nil {
-		return nil, fmt.Errorf("asking the client's model: %w", ErrNotSupported)
-	}
-	return ss.askModel(ctx, p)
-}
-
-// ListRoots asks for the client's roots. See [Request.Elicit] for when that is possible.
-func (r *Request) ListRoots(ctx context.Context) ([]*mcp.Root, error) {
-	if r.callCtx != nil && r.callCtx.roundTrip != nil {
-		answer, err := r.callCtx.roundTrip.ask(&mcp.ListRootsParams{})
-		if err != nil {
-			return nil, err
-		}
-		if result, ok := answer.(*mcp.ListRootsResult); ok {
-			return result.Roots, nil
-		}
-		return nil, fmt.Errorf("mcpserver: the client answered a roots request with a %T", answer)
-	}
-	ss, err := r.session()
-	if err != nil {
-		return nil, err
-	}
-	if ss == nil {
-		return nil, fmt.Errorf("asking for roots: %w", ErrNotSupported)
-	}
-	return ss.askRoots(ctx)
-}
-
-// oneMessage converts an answer that may have several blocks.
-func oneMessage(r *mcp.CreateMessageWithToolsResult) (*mcp.CreateMessageResult, error) {
-	if len(r.Content) != 1 {
-		return nil, fmt.Errorf("mcpserver: the client's model answered with %d blocks, want 1", len(r.Content))
-	}
-	return &mcp.CreateMessageResult{Meta: r.Meta, Content: r.Content[0], Model: r.Model, Role: r.Role, StopReason: r.StopReason}, nil
+	return sc, life
 }

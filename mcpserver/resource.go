@@ -7,34 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 )
-
-// A ResourceReader reads one resource. Its error reaches the reader of the
-// resource unchanged; a result without contents is an error. What [RawHandler]
-// says about the context holds here too.
-type ResourceReader func(ctx context.Context) (*mcp.ReadResourceResult, error)
-
-// A TemplateReader reads a resource whose URI matches a template. The variables
-// are those of the template, percent-decoded. A reader that knows no such
-// resource returns a [*NotFoundError].
-type TemplateReader func(ctx context.Context, uri string, vars map[string]string) (*mcp.ReadResourceResult, error)
-
-type resource struct {
-	listed *mcp.Resource
-	read   ResourceReader
-}
-
-type template struct {
-	listed  *mcp.ResourceTemplate
-	parsed  *uritemplate.Template
-	pattern *regexp.Regexp // of a whole URI
-	read    TemplateReader
-}
 
 // AddResource adds a resource. It needs a URI with a scheme; without a name it
 // is listed under its URI. What is wrong is left out, as with [Server.AddTool].
@@ -237,4 +214,9 @@ func BlobResource(uri, mimeType string, data []byte) *mcp.ReadResourceResult {
 		data = []byte{}
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mimeType, Blob: data}}}
+}
+
+// ReadResource reads a resource, as [Server.ReadResource] does.
+func (ss *Session) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	return ss.server.read(ctx, ss, uri)
 }

@@ -299,3 +299,53 @@ func (ss *Session) answer(ctx context.Context, request mcp.InputRequest) (mcp.In
 	}
 	return nil, ErrNotSupported
 }
+
+// An pendingInput is what the sealed state of a call keeps of a question, so that only
+// an answer to it counts in the next round.
+type pendingInput struct {
+	Kind   string          `json:"k"` // as questionKind has it
+	Schema json.RawMessage `json:"s,omitempty"`
+}
+
+func newPendingInput(question mcp.InputRequest) (pendingInput, error) {
+	a := pendingInput{Kind: questionKind(question)}
+	p, ok := question.(*mcp.ElicitParams)
+	if !ok {
+		return a, nil
+	}
+	if _, err := newElicitCheck(p); err != nil || p.RequestedSchema == nil {
+		return a, err
+	}
+	var err error
+	a.Schema, err = json.Marshal(p.RequestedSchema)
+	return a, err
+}
+
+// check checks the client's answer to the question.
+func (a pendingInput) check(response mcp.InputResponse) error {
+	kind := ""
+	switch r := response.(type) {
+	case *mcp.ElicitResult:
+		kind = "elicitation"
+		if a.Kind != kind {
+			break
+		}
+		check, err := elicitCheckOf(a.Schema)
+		if err != nil {
+			return err
+		}
+		_, err = check.take(r)
+		return err
+	case *mcp.ListRootsResult:
+		kind = "roots"
+		if a.Kind == kind {
+			return checkRoots(r.Roots)
+		}
+	case *mcp.CreateMessageResult, *mcp.CreateMessageWithToolsResult:
+		kind = "sampling"
+	}
+	if a.Kind != kind {
+		return fmt.Errorf("the answer is none to the %s request that was sent", a.Kind)
+	}
+	return nil
+}

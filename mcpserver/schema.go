@@ -100,3 +100,5 @@ func withType(raw json.RawMessage) json.RawMessage {
 	}
 	return append(out, rest...)
 }
+
+var emptyObject = json.RawMessage("{}")

@@ -236,18 +236,6 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Kind says what a registration or a request is about.
-type Kind string
-
-// The kinds of registrations and requests.
-const (
-	KindTool             Kind = "tool"
-	KindResource         Kind = "resource"
-	KindResourceTemplate Kind = "resource template"
-	KindPrompt           Kind = "prompt"
-	KindCompletion       Kind = "completion" // of requests only
-)
-
 // A Rejection is a registration that was left out.
 type Rejection struct {
 	Kind Kind
@@ -300,4 +288,17 @@ func (e *inputSchemaError) warning(server, tool string) string {
 	return fmt.Sprintf("Tool %q on SDK MCP server %q was left out of the server's tool list, because its input schema cannot be converted to JSON Schema: %v. "+
 		"Check that it is a JSON object of type \"object\" in draft 2020-12, 2019-09 or draft-07, that its references lead to definitions of its own, "+
 		"and, if it is made from a Go type, that every field has a JSON form.", tool, server, e.err)
+}
+
+// Dispatch returns the scheduling and the middleware of direct calls. A
+// session has its own pair.
+func (s *Server) Dispatch() (Scheduling, Middleware) {
+	d := s.dispatch.Load()
+	return d.scheduling, d.middleware
+}
+
+// SetDispatch replaces the pair for later direct calls; a nil m means no
+// middleware. Calls that are running and sessions keep theirs.
+func (s *Server) SetDispatch(sc Scheduling, m Middleware) {
+	s.dispatch.Store(&dispatch{sc, m})
 }

@@ -163,11 +163,6 @@ func (ss *Session) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	return ss.server.ListTools(), ss.check(ctx)
 }
 
-// CallTool calls a tool for this session, as [Server.CallTool] does directly.
-func (ss *Session) CallTool(ctx context.Context, c Call) (*Result, error) {
-	return ss.server.call(ctx, ss, c)
-}
-
 // ListResources returns the resources in the order of their registration. The
 // caller must not modify them.
 func (ss *Session) ListResources(ctx context.Context) ([]*mcp.Resource, error) {
@@ -180,29 +175,11 @@ func (ss *Session) ListResourceTemplates(ctx context.Context) ([]*mcp.ResourceTe
 	return ss.server.ListResourceTemplates(), ss.check(ctx)
 }
 
-// ReadResource reads a resource, as [Server.ReadResource] does.
-func (ss *Session) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
-	return ss.server.read(ctx, ss, uri)
-}
-
 // ListPrompts returns the prompts in the order of their registration. The
 // caller must not modify them.
 func (ss *Session) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	return ss.server.ListPrompts(), ss.check(ctx)
 }
-
-// GetPrompt makes a prompt, as [Server.GetPrompt] does.
-func (ss *Session) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
-	return ss.server.prompt(ctx, ss, name, args)
-}
-
-// Complete suggests values for an argument, as [Server.Complete] does.
-func (ss *Session) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	return ss.server.complete(ctx, ss, p)
-}
-
-// levels are the levels of log messages, the least severe first.
-var levels = []mcp.LoggingLevel{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // SetLevel sets the least severe level of log messages that reach the client.
 // At first all do.
@@ -218,9 +195,6 @@ func (ss *Session) SetLevel(ctx context.Context, level mcp.LoggingLevel) error {
 	return nil
 }
 
-// metaLogLevel is where a request of protocol 2026-07-28 says which log messages it wants.
-const metaLogLevel = "io.modelcontextprotocol/logLevel"
-
 // wants reports whether a log message of that level goes to the client.
 func (ss *Session) wants(level mcp.LoggingLevel, meta mcp.Meta) bool {
 	least := int(ss.level.Load())
@@ -231,3 +205,8 @@ func (ss *Session) wants(level mcp.LoggingLevel, meta mcp.Meta) bool {
 	}
 	return slices.Index(levels, level) >= least
 }
+
+var (
+	_ Provider      = (*Server)(nil)
+	_ ServerSession = (*Session)(nil)
+)

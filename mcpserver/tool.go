@@ -13,33 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Concurrency says which calls of a tool may run at the same time.
-type Concurrency int
-
-const (
-	// ByAnnotation is the default: a host runs the calls of read-only tools in
-	// parallel and all others of one conversation in the order in which the
-	// model asked. The server itself holds up none of them.
-	ByAnnotation Concurrency = iota
-	// Parallel lets a host run calls in parallel, read-only or not.
-	Parallel
-	// Serial lets one call at a time run among all Serial tools of the server,
-	// over all sessions, in the order of arrival. The server sees to it. The
-	// time limit counts from when the handler starts. A Serial handler may
-	// call other tools of its server.
-	Serial
-)
-
-func (c Concurrency) String() string {
-	switch c {
-	case Parallel:
-		return "parallel"
-	case Serial:
-		return "serial"
-	}
-	return "by annotation"
-}
-
 // The keys of a tool's _meta for what the protocol has no field for.
 const (
 	MetaSearchHint    = "anthropic/searchHint"         // string
@@ -84,28 +57,6 @@ type Tool struct {
 	Concurrency Concurrency
 	// MaxSchemaDepth overrides [Options.MaxSchemaDepth] if it is not 0.
 	MaxSchemaDepth int
-}
-
-// A RawHandler runs a tool on its arguments as they came. The context is the
-// call's: it ends when the caller gives up, at the time limit, and when the
-// session is closed, and the handler then has to return. [RequestFrom] knows
-// more about the call. An error is a result for the model: its text, and nothing else.
-type RawHandler func(ctx context.Context, args json.RawMessage) (*Result, error)
-
-// A RawJSONHandler is a [RawHandler] that returns the result as the protocol's
-// JSON: an object with a content array. Keys that the protocol does not know stay.
-type RawJSONHandler func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
-
-// A tool is a registered tool. It is immutable.
-type tool struct {
-	listed      *mcp.Tool
-	input       *checker
-	output      *checker // nil: no output schema
-	typed       bool     // the handler decodes: defaults are filled in
-	run         func(ctx context.Context, inv *Invocation) error
-	timeout     time.Duration
-	concurrency Concurrency
-	headers     []HeaderParam
 }
 
 // AddTool adds a tool with a hand-written schema and a raw handler. A

@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 )
 
 // maxBackArrows bounds, for each package, the references between its files that point back up
@@ -30,9 +32,9 @@ func (p *pkg) backArrows() int {
 // methods and fields with a name that only one file declares.
 func (p *pkg) fileUses() map[string]map[string]bool {
 	names, members := map[string]string{}, map[string][]string{}
-	member := func(name, path string) {
-		if !slices.Contains(members[name], path) {
-			members[name] = append(members[name], path)
+	member := func(name, file string) {
+		if !slices.Contains(members[name], file) {
+			members[name] = append(members[name], file)
 		}
 	}
 	for _, f := range p.ships() {
@@ -60,16 +62,22 @@ func (p *pkg) fileUses() map[string]map[string]bool {
 	}
 	uses := map[string]map[string]bool{}
 	for _, f := range p.ships() {
-		to := map[string]bool{}
+		to, imported := map[string]bool{}, map[string]bool{}
 		uses[f.path] = to
-		add := func(path string) {
-			if path != "" && path != f.path {
-				to[path] = true
+		for _, i := range f.Imports {
+			imported[path.Base(strings.Trim(i.Path.Value, `"`))] = true
+		}
+		add := func(file string) {
+			if file != "" && file != f.path {
+				to[file] = true
 			}
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
+				if id, ok := n.X.(*ast.Ident); ok && imported[id.Name] {
+					return false // a name of another package
+				}
 				if where := members[n.Sel.Name]; len(where) == 1 {
 					add(where[0])
 				}

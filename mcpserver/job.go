@@ -2,69 +2,10 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"time"
 )
-
-// Scheduling says where a handler runs.
-type Scheduling int
-
-const (
-	// Concurrent runs each handler on a goroutine of its own. The caller waits
-	// for it, but no longer than for its own context and the time limit.
-	Concurrent Scheduling = iota
-	// Inline runs each handler in the calling goroutine. A handler that
-	// ignores its context then holds up its caller.
-	Inline
-)
-
-func (s Scheduling) String() string {
-	if s == Inline {
-		return "inline"
-	}
-	return "concurrent"
-}
-
-// A Middleware wraps each call of a tool handler, resource reader, prompt
-// handler and [Options.Complete]. It runs where they run, after arguments were checked and
-// before the result is. It calls next at most once, with a context that comes
-// from its own; next returns the handler's error. What the middleware returns
-// counts as the handler's error, and a panic in it is contained like the handler's.
-type Middleware func(ctx context.Context, inv *Invocation, next func(context.Context) error) error
-
-// An Invocation is what a [Middleware] wraps.
-type Invocation struct {
-	Kind Kind
-	// Name is the name of the tool or prompt, or the URI of the resource.
-	Name string
-	// Arguments is a tool's arguments. Changing them has no effect.
-	Arguments json.RawMessage
-	// Result is a tool's result once next has returned without an error. The
-	// middleware may replace it, but not modify it.
-	Result *Result
-}
-
-// A dispatch is the pair that governs how handlers run. It is immutable, so
-// that who reads it never gets one half of each of two.
-type dispatch struct {
-	scheduling Scheduling
-	middleware Middleware
-}
-
-// Dispatch returns the scheduling and the middleware of direct calls. A
-// session has its own pair.
-func (s *Server) Dispatch() (Scheduling, Middleware) {
-	d := s.dispatch.Load()
-	return d.scheduling, d.middleware
-}
-
-// SetDispatch replaces the pair for later direct calls; a nil m means no
-// middleware. Calls that are running and sessions keep theirs.
-func (s *Server) SetDispatch(sc Scheduling, m Middleware) {
-	s.dispatch.Store(&dispatch{sc, m})
-}
 
 // A job is one run of user code: a handler, reader or generator.
 type job struct {
@@ -77,18 +18,6 @@ type job struct {
 	run      func(ctx context.Context, inv *Invocation) error
 	inv      Invocation
 }
-
-// An outcome says how a job ended.
-type outcome int
-
-const (
-	finished  outcome = iota // run returned
-	cancelled                // the caller's context ended
-	timedOut                 // the time limit passed
-	closed                   // the server or session was closed
-	stuck                    // never started: a serial call before it does not end
-	tooMany                  // never started: too many calls run in the session
-)
 
 // do runs a job. If it did not finish, its goroutine may go on for a while, and
 // what it returns is dropped.
