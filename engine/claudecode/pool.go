@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -45,30 +46,28 @@ type PoolOptions struct {
 // seconds. It replaces a CLI that exits while it waits, with a growing delay after failures. If no CLI
 // is ready, a session starts its own. A Pool is safe for concurrent use.
 type Pool struct {
-	engine *Engine
-	opts   agent.Options
-	size   int
-	maxAge time.Duration
-	logger *slog.Logger
+	engine   *Engine
+	opts     agent.Options
+	size     int
+	maxAge   time.Duration
+	logger   *slog.Logger
+	starting chan struct{} // holds a token while a CLI starts: one after the other
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
-	wg   sync.WaitGroup
-	wake chan struct{} // holds a token when there may be something to start
+	wg   sync.WaitGroup // one goroutine for each CLI that is kept ready
 
 	mu      sync.Mutex // guards the rest
 	closed  bool
-	ready   []*warm
-	resting int           // CLIs that were handed out and are not replaced yet
-	changed chan struct{} // closed and replaced when ready or failure changes
-	failure error         // of the last start; nil after one that succeeded
+	ready   []*readySession // the one that has been ready longest first
+	changed chan struct{}   // closed and replaced when ready or failure changes
+	failure error           // of the last start; nil after a success
 }
 
-// A warm session waits for its first input.
-type warm struct {
+// A readySession waits for its first input.
+type readySession struct {
 	s     *session
-	taken chan struct{} // closed when it is handed out
-	born  time.Time
+	taken chan struct{} // closed when the session is handed out
 }
 
 // errPoolClosed ends sessions that a pool is starting when it is closed.
@@ -78,7 +77,7 @@ var errPoolClosed = errors.New("claude-code: the pool is closed")
 // The pool uses the values of ctx and ignores its end: Close ends the pool.
 func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (*Pool, error) {
 	pool := &Pool{
-		engine: e, size: 1, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		engine: e, size: 1, starting: make(chan struct{}, 1), changed: make(chan struct{}),
 		logger: slog.New(slog.DiscardHandler),
 	}
 	if o != nil {
@@ -100,7 +99,9 @@ func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (
 		return nil, errors.New("claude-code: a pool's sessions are new ones: SessionID and Resume must not be set")
 	}
 	pool.life, pool.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	pool.wg.Go(pool.fill)
+	for range pool.size {
+		pool.wg.Go(pool.keepReady)
+	}
 	return pool, nil
 }
 
@@ -113,65 +114,32 @@ func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error
 	if fields := beyondDefaults(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: "claude-code pool", Fields: fields}
 	}
-	for {
-		w, err := p.take()
-		switch {
-		case err != nil:
-			return nil, err
-		case w == nil:
-			return p.open(ctx)
-		case w.s.alive():
-			return w.s, nil
-		}
-		_ = w.s.Close() //nolint:contextcheck // it closes what has ended; there is no caller to ask
+	s, err := p.take()
+	if err == nil && s == nil {
+		s, err = p.start(ctx)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // take removes the session that has been ready longest. It returns nil if none is ready.
-func (p *Pool) take() (*warm, error) {
+func (p *Pool) take() (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, agent.ErrClosed
 	}
-	if len(p.ready) == 0 {
-		return nil, nil //nolint:nilnil // none is no error
-	}
-	w := p.ready[0]
-	p.ready = slices.Delete(p.ready, 0, 1)
-	close(w.taken)
-	p.resting++
-	p.wg.Go(func() { p.rest(w.s) })
-	return w, nil
-}
-
-// rest delays the replacement of a session that was handed out until it has its first answer.
-func (p *Pool) rest(s *session) {
-	timer := time.NewTimer(poolRest)
-	defer timer.Stop()
-	select {
-	case <-s.answered:
-	case <-s.ch.ctx.Done():
-	case <-timer.C:
-	case <-p.life.Done():
-	}
-	p.mu.Lock()
-	p.resting--
-	p.mu.Unlock()
-	p.wakeUp()
-}
-
-// settle waits until a CLI has connected its servers and prepared its first turn, which it does after
-// it has answered the first request.
-func (p *Pool) settle(s *session) {
-	ctx, cancel := context.WithTimeout(p.life, poolSettle)
-	defer cancel()
-	for _, request := range []string{"mcp_status", "get_context_usage"} {
-		if err := s.control(ctx, request, map[string]string{"detail": "summary"}, nil); err != nil {
-			p.logger.Debug("claude-code: a CLI of the pool did not settle", "request", request, "error", err)
-			return // the CLI is usable nevertheless, or watch sees its end
+	for len(p.ready) > 0 {
+		r := p.ready[0]
+		p.ready = p.ready[1:]
+		if r.s.alive() { // else offer closes it
+			close(r.taken)
+			return r.s, nil
 		}
 	}
+	return nil, nil //nolint:nilnil // as documented
 }
 
 // Ready waits until the pool is full. If a CLI cannot be started, Ready returns the reason.
@@ -199,17 +167,23 @@ func (p *Pool) Ready(ctx context.Context) error {
 // Close ends the CLIs that are ready, within bounded time. Sessions that were handed out continue, and
 // their users close them. Close may be called more than once.
 func (p *Pool) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.signal()
-	p.mu.Unlock()
+	p.update(func() { p.closed = true })
 	p.stop(errPoolClosed)
 	p.wg.Wait()
 	return nil
 }
 
-// open starts a session with the pool's options.
-func (p *Pool) open(ctx context.Context) (*session, error) {
+// update changes what mu guards and wakes Ready.
+func (p *Pool) update(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// start starts a session with the options of the pool.
+func (p *Pool) start(ctx context.Context) (*session, error) {
 	client, err := agent.Open(ctx, p.engine, &p.opts)
 	if err != nil {
 		return nil, err
@@ -221,110 +195,86 @@ func (p *Pool) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// fill keeps the pool full until it is closed.
-func (p *Pool) fill() {
+// keepReady keeps one CLI ready until the pool is closed.
+func (p *Pool) keepReady() {
 	wait := poolBackoff
 	for p.life.Err() == nil {
-		if p.full() {
-			select {
-			case <-p.wake:
-			case <-p.life.Done():
-			}
-			continue
-		}
-		s, err := p.open(p.life)
+		s, err := p.startSettled()
 		if err == nil {
-			wait = poolBackoff
-			p.settle(s)
-			p.keep(s)
-			continue
+			if p.offer(s) > poolBackoff {
+				wait = poolBackoff
+				continue
+			}
+		} else if p.life.Err() == nil {
+			p.logger.Warn("claude-code: the pool could not start a CLI", "error", err, "again in", wait)
+			p.update(func() { p.failure = err })
 		}
-		if p.life.Err() != nil {
-			return
-		}
-		p.logger.Warn("claude-code: the pool could not start a CLI", "error", err, "again in", wait)
-		p.mu.Lock()
-		p.failure = err
-		p.signal()
-		p.mu.Unlock()
-		select {
-		case <-time.After(wait):
-		case <-p.life.Done():
-		}
+		p.sleep(wait, nil, nil)
 		wait = min(2*wait, poolMaxBackoff)
 	}
 }
 
-func (p *Pool) full() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.ready)+p.resting >= p.size
-}
-
-// keep adds a session to the pool and starts watch for it.
-func (p *Pool) keep(s *session) {
-	w := &warm{s: s, taken: make(chan struct{}), born: time.Now()}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready = append(p.ready, w)
-	p.failure = nil
-	p.signal()
-	p.wg.Go(func() { p.watch(w) })
-}
-
-// watch waits until a session is handed out. If the session ends or becomes too old, watch removes it.
-func (p *Pool) watch(w *warm) {
-	var old <-chan time.Time
-	if p.maxAge > 0 {
-		timer := time.NewTimer(p.maxAge)
-		defer timer.Stop()
-		old = timer.C
-	}
-	died := false
+// sleep waits until a time has passed, one of the channels is closed, or the pool is closed.
+func (p *Pool) sleep(d time.Duration, a, b <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-w.taken:
-		return
-	case <-w.s.ch.ctx.Done():
-		died = true
-	case <-old:
+	case <-timer.C:
+	case <-a:
+	case <-b:
 	case <-p.life.Done():
 	}
-	p.mu.Lock()
-	i := slices.Index(p.ready, w)
-	if i >= 0 {
-		p.ready = slices.Delete(p.ready, i, i+1)
-		p.signal()
+}
+
+// startSettled starts a session and waits until its CLI has connected its servers and prepared the
+// first turn, which the CLI does after it has answered the first request.
+func (p *Pool) startSettled() (*session, error) {
+	select {
+	case p.starting <- struct{}{}:
+		defer func() { <-p.starting }()
+	case <-p.life.Done():
+		return nil, context.Cause(p.life)
 	}
-	p.mu.Unlock()
-	if i < 0 {
-		return // handed out at the same moment, so its user sees the end
+	s, err := p.start(p.life)
+	if err != nil {
+		return nil, err
 	}
-	if died {
-		p.logger.Warn("claude-code: a CLI of the pool exited before it was used", "error", context.Cause(w.s.ch.ctx))
-		// A CLI that dies at once is not replaced at once.
-		if young := poolBackoff - time.Since(w.born); young > 0 {
-			select {
-			case <-time.After(young):
-			case <-p.life.Done():
-			}
+	ctx, cancel := context.WithTimeout(p.life, poolSettle)
+	defer cancel()
+	for _, request := range []string{"mcp_status", "get_context_usage"} {
+		if err := s.control(ctx, request, map[string]string{"detail": "summary"}, nil); err != nil {
+			p.logger.Debug("claude-code: a CLI of the pool did not settle", "request", request, "error", err)
+			break // the CLI is usable nevertheless, or offer sees its end
 		}
 	}
-	_ = w.s.Close()
-	p.wakeUp()
+	return s, nil
 }
 
-// wakeUp wakes fill.
-func (p *Pool) wakeUp() {
+// offer keeps a session in the pool until it is handed out, ends, or is too old. It returns how long
+// the session was alive, or more.
+func (p *Pool) offer(s *session) time.Duration {
+	r := &readySession{s: s, taken: make(chan struct{})}
+	began := time.Now()
+	p.update(func() { p.ready, p.failure = append(p.ready, r), nil })
+	age := p.maxAge
+	if age == 0 {
+		age = math.MaxInt64
+	}
+	p.sleep(age, r.taken, s.ch.ctx.Done())
+	p.update(func() { p.ready = slices.DeleteFunc(p.ready, func(other *readySession) bool { return other == r }) })
 	select {
-	case p.wake <- struct{}{}:
+	case <-r.taken: // its user closes it
+		p.sleep(poolRest, s.answered, s.ch.ctx.Done())
+		return math.MaxInt64
 	default:
 	}
-}
-
-// signal wakes Ready. The caller holds p.mu.
-func (p *Pool) signal() {
-	close(p.changed)
-	p.changed = make(chan struct{})
+	lasted := time.Duration(math.MaxInt64)
+	if !s.alive() {
+		lasted = time.Since(began)
+		p.logger.Warn("claude-code: a CLI of the pool exited before it was used", "error", context.Cause(s.ch.ctx))
+	}
+	_ = s.Close()
+	return lasted
 }
 
 // beyondDefaults returns the names of the options that are set to other values than package agent sets
