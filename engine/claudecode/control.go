@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/claudecode/event"
@@ -38,6 +37,13 @@ func (c *Control) Initialization() *Initialization { return &c.s.init }
 //   - get_session_cost: the session's cost as text for a terminal
 //   - list_models: the models that the session can use now
 //   - file_suggestions {query}: completions of the beginning of a path, as after @
+//   - get_binary_version: the version of the CLI, also in [Initialization]
+//   - reload_output_styles: reloads the output styles from the disk
+//   - register_repo_root {directory, reload_claude_md, reload_plugins, reload_skills}: adds a folder below
+//     those of the session
+//   - seed_read_state {path, mtime}: marks a file as read at a time in milliseconds, so that the model may
+//     edit it
+//   - set_has_subscribers {has_subscribers}: reports whether anyone follows the stream
 //   - mcp_read_resource {serverName, uri}: a ui:// resource of a server that the CLI has connected
 func (c *Control) Request(ctx context.Context, subtype string, fields any) (json.RawMessage, error) {
 	var answer json.RawMessage
@@ -128,17 +134,6 @@ func (c *Control) ContextEstimate(ctx context.Context) (*agent.ContextUsage, err
 	return requestAs[agent.ContextUsage](ctx, c, "get_context_usage", map[string]string{"detail": "summary"})
 }
 
-// Version returns the version of the CLI.
-func (c *Control) Version(ctx context.Context) (string, error) {
-	r, err := requestAs[struct {
-		Version string `json:"version"`
-	}](ctx, c, "get_binary_version", nil)
-	if err != nil {
-		return "", err
-	}
-	return r.Version, nil
-}
-
 // A File is a file that the CLI has read.
 type File struct {
 	Path     string // absolute
@@ -170,15 +165,6 @@ func (c *Control) ReadFile(ctx context.Context, path string, maxBytes int) (*Fil
 		}
 	}
 	return f, nil
-}
-
-// SeedReadState tells the CLI that a file with this modification time was read, so that the model may
-// edit the file without reading it again. If the file has changed since, nothing happens.
-func (c *Control) SeedReadState(ctx context.Context, path string, modified time.Time) error {
-	return c.s.control(ctx, "seed_read_state", struct {
-		Path  string `json:"path"`
-		MTime int64  `json:"mtime"`
-	}{path, modified.UnixMilli()}, nil)
 }
 
 // A Rewind is the effect of RewindFiles.
@@ -278,36 +264,9 @@ func (c *Control) ReloadSkills(ctx context.Context) ([]event.Command, error) {
 	return r.Skills, nil
 }
 
-// ReloadOutputStyles reloads the output styles from the disk and returns their names.
-func (c *Control) ReloadOutputStyles(ctx context.Context) ([]string, error) {
-	r, err := requestAs[struct {
-		Styles []string `json:"available_output_styles"`
-	}](ctx, c, "reload_output_styles", nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.Styles, nil
-}
-
-// RegisterRoot adds a folder below those of the session and loads its memory, plugins and skills.
-func (c *Control) RegisterRoot(ctx context.Context, dir string) error {
-	return c.s.control(ctx, "register_repo_root", struct {
-		Dir     string `json:"directory"`
-		Memory  bool   `json:"reload_claude_md"`
-		Plugins bool   `json:"reload_plugins"`
-		Skills  bool   `json:"reload_skills"`
-	}{dir, true, true, true}, nil)
-}
-
 // Rename gives the session a title.
 func (c *Control) Rename(ctx context.Context, title string) error {
 	return c.s.control(ctx, "rename_session", map[string]string{"title": title, "source": "host"}, nil)
-}
-
-// SetWatched reports to the CLI whether anyone follows the stream. It has an effect on CLIs that are
-// configured in their environment to join small pieces of the stream.
-func (c *Control) SetWatched(ctx context.Context, watched bool) error {
-	return c.s.control(ctx, "set_has_subscribers", map[string]bool{"has_subscribers": watched}, nil)
 }
 
 // An MCPReply is the result of CallMCPTool.

@@ -30,7 +30,7 @@ type initRequest struct {
 	DialogKinds        []string                   `json:"supportedDialogKinds,omitempty"`
 	TaskStops          bool                       `json:"perTaskStopAffordance,omitempty"`
 	Plugins            []pluginFolder             `json:"plugins,omitempty"`
-	Settings           map[string]json.RawMessage `json:"settings,omitzero"`
+	Settings           settingsObject             `json:"settings,omitzero"`
 	ManagedSettings    json.RawMessage            `json:"managedSettings,omitempty"`
 	DisallowedTools    []string                   `json:"disallowedTools,omitempty"`
 }

@@ -118,9 +118,9 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 			r, err := c.Request(ctx, "get_session_cost", nil)
 			return r, json.Valid(r), err
 		}},
-		{"Version", "", func(ctx context.Context) (any, bool, error) {
-			v, err := c.Version(ctx)
-			return v, strings.HasPrefix(v, "2."), err
+		{"get_binary_version", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "get_binary_version", nil)
+			return r, strings.Contains(string(r), `"2.`), err
 		}},
 		{"list_models", "", func(ctx context.Context) (any, bool, error) {
 			r, err := c.Request(ctx, "list_models", nil)
@@ -134,8 +134,9 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 			f, err := c.ReadFile(ctx, "a.txt", 0)
 			return f, f != nil && string(f.Contents) == "contents\xff" && filepath.IsAbs(f.Path) && !f.Truncated, err
 		}},
-		{"SeedReadState", "", func(ctx context.Context) (any, bool, error) {
-			return nil, true, c.SeedReadState(ctx, filepath.Join(dir, "a.txt"), time.Now())
+		{"seed_read_state", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "seed_read_state", map[string]any{"path": filepath.Join(dir, "a.txt"), "mtime": time.Now().UnixMilli()})
+			return r, true, err
 		}},
 		{"RewindFiles", "", func(ctx context.Context) (any, bool, error) {
 			r, err := c.RewindFiles(ctx, otherID, true)
@@ -158,15 +159,19 @@ func TestRealCLIKnowsEveryRequest(t *testing.T) {
 			r, err := c.ReloadSkills(ctx)
 			return r, r != nil, err
 		}},
-		{"ReloadOutputStyles", "", func(ctx context.Context) (any, bool, error) {
-			r, err := c.ReloadOutputStyles(ctx)
-			return r, len(r) > 0, err
+		{"reload_output_styles", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "reload_output_styles", nil)
+			return r, strings.Contains(string(r), "available_output_styles"), err
 		}},
-		{"RegisterRoot", "", func(ctx context.Context) (any, bool, error) {
-			return nil, true, c.RegisterRoot(ctx, filepath.Join(dir, "sub"))
+		{"register_repo_root", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "register_repo_root", map[string]any{"directory": filepath.Join(dir, "sub"), "reload_claude_md": true, "reload_plugins": true, "reload_skills": true})
+			return r, true, err
 		}},
 		{"Rename", "", func(ctx context.Context) (any, bool, error) { return nil, true, c.Rename(ctx, "Another title") }},
-		{"SetWatched", "", func(ctx context.Context) (any, bool, error) { return nil, true, c.SetWatched(ctx, false) }},
+		{"set_has_subscribers", "", func(ctx context.Context) (any, bool, error) {
+			r, err := c.Request(ctx, "set_has_subscribers", map[string]bool{"has_subscribers": false})
+			return r, true, err
+		}},
 		{"CallMCPTool", "", func(ctx context.Context) (any, bool, error) {
 			r, err := c.CallMCPTool(ctx, "mcp__every__echo", json.RawMessage(`{"message":"over there"}`))
 			return r, r != nil && len(r.Content) == 1 && strings.Contains(string(r.Content[0]), "over there"), err
@@ -221,7 +226,7 @@ func TestControlOfAnotherEngine(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Version(t.Context()); !errors.Is(err, agent.ErrClosed) {
+	if _, err := control.ReloadSkills(t.Context()); !errors.Is(err, agent.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	other, err := agent.Open(t.Context(), elsewhere{e}, o)

@@ -287,8 +287,8 @@ func TestRealReloads(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(skills, func(c event.Command) bool { return c.Name == "fold" }) {
 		t.Errorf("skills: %+v, %v", skills, err)
 	}
-	styles, err := control.ReloadOutputStyles(t.Context())
-	if err != nil || !slices.Contains(styles, "Terse") {
-		t.Errorf("styles: %q, %v", styles, err)
+	styles, err := control.Request(t.Context(), "reload_output_styles", nil)
+	if err != nil || !contains(styles, "Terse") {
+		t.Errorf("styles: %s, %v", styles, err)
 	}
 }

@@ -1,7 +1,9 @@
 package claudecode
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -56,6 +58,39 @@ func addPolicies(o *agent.Options, policies map[string]map[string]permission.Too
 	}
 }
 
+// A settingsObject is decoded settings, or an object in them. Its numbers are json.Number.
+type settingsObject = map[string]any
+
+// decodeSettings decodes an object. Absent settings are an empty object.
+func decodeSettings(data []byte) (settingsObject, error) {
+	all := settingsObject{}
+	if data == nil {
+		return all, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(&all)
+	if err == nil && (all == nil || d.More()) {
+		err = errors.New("not a JSON object")
+	}
+	return all, err
+}
+
+// mergeSettings merges two values: the members of objects, and of the objects in them. In all other
+// cases the value is over.
+func mergeSettings(under, over any) any {
+	a, isObject := under.(settingsObject)
+	b, both := over.(settingsObject)
+	if !isObject || !both {
+		return over
+	}
+	out := maps.Clone(a)
+	for name, value := range b {
+		out[name] = mergeSettings(a[name], value)
+	}
+	return out
+}
+
 // deniedServers is the CLI's setting for servers that it does not use, wherever they are configured.
 const deniedServers = "deniedMcpServers"
 
@@ -65,46 +100,32 @@ func fileSettings(f *kit.Files, own json.RawMessage) (json.RawMessage, error) {
 	if len(f.Settings.Trusted) == 0 && len(f.Denied) == 0 {
 		return own, nil
 	}
-	all := map[string]json.RawMessage{}
-	add := func(fields map[string]json.RawMessage) (err error) {
+	all := settingsObject{}
+	add := func(layer json.RawMessage, except ...string) {
+		fields, err := decodeSettings(layer)
+		if err != nil {
+			return // reported as a problem of the file, or by check
+		}
 		for name, value := range fields {
-			if name == "hooks" {
-				all[name], err = joinHooks(all[name], value)
-			} else {
-				all[name], err = mergeObjects(all[name], value)
-			}
-			if err != nil {
-				return err
+			switch {
+			case slices.Contains(except, name):
+			case name == "hooks":
+				all[name] = joinHooks(all[name], value)
+			default:
+				all[name] = mergeSettings(all[name], value)
 			}
 		}
-		return nil
 	}
 	for _, layer := range f.Settings.Trusted {
-		fields := members(layer)
-		delete(fields, "permissions") // the options have them
-		delete(fields, "env")
-		if err := add(fields); err != nil {
-			return nil, err
-		}
+		add(layer, "permissions", "env") // the options have them
 	}
-	if err := add(members(own)); err != nil {
-		return nil, err
-	}
-	var denied []json.RawMessage
-	_ = json.Unmarshal(all[deniedServers], &denied) // any other value has none
+	add(own)
+	denied, _ := all[deniedServers].([]any) // any other value has none
 	for _, name := range f.Denied {
-		entry, err := json.Marshal(map[string]string{"serverName": name})
-		if err != nil {
-			return nil, err
-		}
-		denied = append(denied, entry)
+		denied = append(denied, settingsObject{"serverName": name})
 	}
 	if len(f.Denied) > 0 {
-		list, err := json.Marshal(denied)
-		if err != nil {
-			return nil, err
-		}
-		all[deniedServers] = list
+		all[deniedServers] = denied
 	}
 	if len(all) == 0 {
 		return own, nil
@@ -113,39 +134,33 @@ func fileSettings(f *kit.Files, own json.RawMessage) (json.RawMessage, error) {
 }
 
 // joinHooks joins the hooks of two settings, event by event.
-func joinHooks(first, second json.RawMessage) (json.RawMessage, error) {
-	all := members(first)
-	if all == nil {
-		return second, nil
+func joinHooks(first, second any) any {
+	a, isObject := first.(settingsObject)
+	b, both := second.(settingsObject)
+	if !isObject || !both {
+		return second
 	}
-	for event, more := range members(second) {
-		var a, b []json.RawMessage
-		if json.Unmarshal(all[event], &a) != nil || json.Unmarshal(more, &b) != nil {
-			all[event] = more
-			continue
+	out := maps.Clone(a)
+	for event, more := range b {
+		x, isList := a[event].([]any)
+		y, both := more.([]any)
+		if isList && both {
+			more = slices.Concat(x, y)
 		}
-		joined, err := json.Marshal(append(a, b...))
-		if err != nil {
-			return nil, err
-		}
-		all[event] = joined
+		out[event] = more
 	}
-	return json.Marshal(all)
+	return out
 }
 
 // sessionSettings merges the settings of the program, its sandbox, and the rules that no flag has. Nil
 // means no settings.
-func sessionSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, error) {
+func sessionSettings(e *Options, o *agent.Options) (settingsObject, error) {
 	if !hasSettings(e, o) {
 		return nil, nil //nolint:nilnil // as documented
 	}
-	all := map[string]json.RawMessage{}
-	maps.Copy(all, members(e.Settings))
-	merge := func(name string, value json.RawMessage) (err error) {
-		if all[name], err = mergeObjects(all[name], value); err != nil {
-			return fmt.Errorf("claude-code: Settings: %w", err)
-		}
-		return nil
+	all, err := decodeSettings(e.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("claude-code: Settings: %w", err)
 	}
 	if o.Settings != "" {
 		own, err := ownSettings(o)
@@ -153,24 +168,45 @@ func sessionSettings(e *Options, o *agent.Options) (map[string]json.RawMessage, 
 			return nil, err
 		}
 		for name, value := range own {
-			if err := merge(name, value); err != nil {
-				return nil, err
-			}
+			all[name] = mergeSettings(all[name], value)
 		}
 	}
 	if e.Sandbox != nil {
-		if err := merge("sandbox", e.Sandbox); err != nil {
-			return nil, err
-		}
-	}
-	for name, values := range permissionLists(e, o) {
-		permissions, err := withList(all["permissions"], name, values)
+		sandbox, err := decodeSettings(e.Sandbox)
 		if err != nil {
-			return nil, fmt.Errorf("claude-code: Settings: %w", err)
+			return nil, fmt.Errorf("claude-code: Sandbox: %w", err)
 		}
-		all["permissions"] = permissions
+		all["sandbox"] = mergeSettings(all["sandbox"], sandbox)
 	}
-	return all, nil
+	return all, addLists(all, permissionLists(e, o))
+}
+
+// addLists adds values to lists in the permissions of settings.
+func addLists(all settingsObject, lists map[string][]string) error {
+	for name, values := range lists {
+		permissions, ok := all["permissions"].(settingsObject)
+		if !ok && all["permissions"] != nil {
+			return errors.New("claude-code: Settings: permissions is not a JSON object")
+		}
+		list, ok := permissions[name].([]any)
+		if !ok && permissions[name] != nil {
+			return fmt.Errorf("claude-code: Settings: permissions.%s is not a list", name)
+		}
+		known := map[any]bool{}
+		for _, v := range list {
+			if text, ok := v.(string); ok {
+				known[text] = true
+			}
+		}
+		for _, v := range values {
+			if !known[v] {
+				known[v] = true
+				list = append(list, v)
+			}
+		}
+		all["permissions"] = mergeSettings(all["permissions"], settingsObject{name: list})
+	}
+	return nil
 }
 
 func hasSettings(e *Options, o *agent.Options) bool {
@@ -193,10 +229,10 @@ func permissionLists(e *Options, o *agent.Options) map[string][]string {
 	return all
 }
 
-// ownSettings returns the settings of agent.Options.Settings.
-func ownSettings(o *agent.Options) (map[string]json.RawMessage, error) {
+// ownSettings returns the settings of agent.Options.Settings, which is a path or JSON.
+func ownSettings(o *agent.Options) (settingsObject, error) {
 	text := []byte(strings.TrimSpace(o.Settings))
-	if !strings.HasPrefix(string(text), "{") {
+	if !bytes.HasPrefix(text, []byte("{")) {
 		path := o.Settings
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(o.Dir, path)
@@ -206,66 +242,9 @@ func ownSettings(o *agent.Options) (map[string]json.RawMessage, error) {
 			return nil, &agent.OptionError{Field: "Settings", Problem: fmt.Sprintf("cannot be read: %v", err), Remedy: "set the path of a file, or JSON"}
 		}
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
+	fields, err := decodeSettings(text)
+	if err != nil {
 		return nil, &agent.OptionError{Field: "Settings", Problem: "is no JSON object", Remedy: "set the path of a file, or JSON"}
 	}
 	return fields, nil
-}
-
-// mergeObjects merges two JSON objects, and the objects in them. Members of over take precedence.
-func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
-	a, b := members(under), members(over)
-	if a == nil || b == nil {
-		return over, nil
-	}
-	for name, value := range b {
-		merged, err := mergeObjects(a[name], value)
-		if err != nil {
-			return nil, err
-		}
-		a[name] = merged
-	}
-	return json.Marshal(a)
-}
-
-// members returns the members of a JSON object, or nil for any other value.
-func members(data json.RawMessage) map[string]json.RawMessage {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(data, &all) != nil {
-		return nil
-	}
-	return all
-}
-
-// withList adds values to a list in the permissions of settings.
-func withList(permissions json.RawMessage, name string, values []string) (json.RawMessage, error) {
-	all := map[string]json.RawMessage{}
-	if permissions != nil {
-		if err := json.Unmarshal(permissions, &all); err != nil {
-			return nil, fmt.Errorf("permissions: %w", err)
-		}
-	}
-	var list []string
-	if all[name] != nil {
-		if err := json.Unmarshal(all[name], &list); err != nil {
-			return nil, fmt.Errorf("permissions.%s: %w", name, err)
-		}
-	}
-	known := map[string]bool{}
-	for _, v := range list {
-		known[v] = true
-	}
-	for _, v := range values {
-		if !known[v] {
-			known[v] = true
-			list = append(list, v)
-		}
-	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	all[name] = data
-	return json.Marshal(all)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,16 +90,10 @@ func (s *session) warnOfVersion(ctx context.Context, version string) {
 // olderThan compares versions number by number. A version that cannot be read is not older.
 func olderThan(version, than string) bool {
 	var a, b [3]int
-	if _, err := fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d %d", &a[0], &a[1], &a[2]); err != nil {
-		return false
-	}
-	if _, err := fmt.Sscanf(strings.ReplaceAll(than, ".", " "), "%d %d %d", &b[0], &b[1], &b[2]); err != nil {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
+	for text, into := range map[string]*[3]int{version: &a, than: &b} {
+		if _, err := fmt.Sscanf(text, "%d.%d.%d", &into[0], &into[1], &into[2]); err != nil {
+			return false
 		}
 	}
-	return false
+	return slices.Compare(a[:], b[:]) < 0
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,16 +23,13 @@ func (s *Store) Rename(id, title string) error {
 		return err
 	}
 	if err := os.MkdirAll(folderOf(path), 0o700); err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
 	note, err := json.Marshal(titleNote{Title: title, By: "host", At: now})
 	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(folderOf(path), titleFile), note, 0o600); err != nil {
-		return fmt.Errorf("claude-code: %w", err)
-	}
-	return nil
+	return os.WriteFile(filepath.Join(folderOf(path), titleFile), note, 0o600)
 }
 
 // Tag replaces the tag of a stored session. An empty tag removes it.
@@ -53,12 +49,9 @@ func (s *Store) Delete(id string) error {
 	}
 	// The folder goes first: if that fails, the session can still be found and deleted again.
 	if err := os.RemoveAll(folderOf(path)); err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("claude-code: %w", err)
-	}
-	return nil
+	return os.Remove(path)
 }
 
 // appendEntry appends a line in one write, so that a CLI that writes at the same time cannot split
@@ -66,21 +59,21 @@ func (s *Store) Delete(id string) error {
 func appendEntry(path string, e map[string]any) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
 	defer func() { _ = f.Close() }()
 	stat, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
 	last := []byte{'\n'}
 	if stat.Size() > 0 {
 		if _, err := f.ReadAt(last, stat.Size()-1); err != nil {
-			return fmt.Errorf("claude-code: %w", err)
+			return err
 		}
 	}
 	line = append(line, '\n')
@@ -88,7 +81,7 @@ func appendEntry(path string, e map[string]any) error {
 		line = append([]byte{'\n'}, line...)
 	}
 	if _, err := f.Write(line); err != nil {
-		return fmt.Errorf("claude-code: %w", err)
+		return err
 	}
 	return f.Close()
 }

@@ -52,7 +52,7 @@ func (s *Store) Subagents(id string) ([]string, error) {
 	}
 	files, err := os.ReadDir(filepath.Join(folderOf(path), "subagents"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("claude-code: %w", err)
+		return nil, err
 	}
 	var ids []string
 	for _, f := range files {
@@ -80,7 +80,7 @@ func (s *Store) SubagentMessages(id, agentID string, q MessageQuery) ([]Message,
 func messages(path string, q MessageQuery, sidechain bool) ([]Message, []*Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("claude-code: %w", err)
+		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
 	all, problems := scan(f, path, true)

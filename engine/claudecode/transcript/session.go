@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -118,7 +117,7 @@ func (s *Store) Session(id string) (*Session, []*Problem, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("claude-code: %w", err)
+		return nil, nil, err
 	}
 	return describe(file{path, info})
 }
@@ -130,7 +129,7 @@ const edge = 64 << 10
 func describe(t file) (*Session, []*Problem, error) {
 	f, err := os.Open(t.path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("claude-code: %w", err)
+		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
 	size := t.info.Size()
@@ -139,7 +138,7 @@ func describe(t file) (*Session, []*Problem, error) {
 		head, tail := make([]byte, edge), make([]byte, edge)
 		for at, into := range map[int64][]byte{0: head, size - edge: tail} {
 			if _, err := f.ReadAt(into, at); err != nil {
-				return nil, nil, fmt.Errorf("claude-code: %w", err)
+				return nil, nil, err
 			}
 		}
 		// The cuts are within lines.

@@ -42,7 +42,7 @@ func Open(env map[string]string) (*Store, error) {
 		if home == "" {
 			var err error
 			if home, err = os.UserHomeDir(); err != nil {
-				return nil, fmt.Errorf("claude-code: %w", err)
+				return nil, err
 			}
 		}
 		dir = filepath.Join(home, ".claude")
@@ -54,7 +54,7 @@ func Open(env map[string]string) (*Store, error) {
 func (s *Store) folders(dir string) ([]string, error) {
 	entries, err := os.ReadDir(s.projects)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("claude-code: %w", err)
+		return nil, err
 	}
 	var folders []string
 	for _, e := range entries {
