@@ -148,7 +148,8 @@ func TestRealHookEvents(t *testing.T) {
 	}
 	say("go")
 	control, _ := ControlOf(c)
-	do(control.RegisterRoot(t.Context(), filepath.Join(dir, "sub")))
+	_, err = control.Request(t.Context(), "register_repo_root", map[string]any{"directory": filepath.Join(dir, "sub"), "reload_claude_md": true, "reload_plugins": true, "reload_skills": true})
+	do(err)
 	say("/pack well")
 	say("/compact")
 	say("fail now")

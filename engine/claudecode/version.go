@@ -89,11 +89,11 @@ func (s *session) warnOfVersion(ctx context.Context, version string) {
 
 // olderThan compares versions number by number. A version that cannot be read is not older.
 func olderThan(version, than string) bool {
-	var a, b [3]int
-	for text, into := range map[string]*[3]int{version: &a, than: &b} {
-		if _, err := fmt.Sscanf(text, "%d.%d.%d", &into[0], &into[1], &into[2]); err != nil {
+	var all [2][3]int
+	for i, text := range []string{version, than} {
+		if _, err := fmt.Sscanf(text, "%d.%d.%d", &all[i][0], &all[i][1], &all[i][2]); err != nil {
 			return false
 		}
 	}
-	return slices.Compare(a[:], b[:]) < 0
+	return slices.Compare(all[0][:], all[1][:]) < 0
 }
