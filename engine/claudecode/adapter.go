@@ -49,6 +49,7 @@ type toolDefinition struct {
 	title       string
 	annotations *mcp.ToolAnnotations // may be nil
 	model       toolschema.Model
+	numbers     bool // the input may have numbers
 }
 
 // readOnly reports whether the tool says that it changes nothing.
@@ -109,6 +110,18 @@ func (a *adapter) ownName(alias string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return cmp.Or(a.tools[alias].name, alias)
+}
+
+// takesNumbers reports whether the input of a tool may have numbers, or the tools are not known.
+func (a *adapter) takesNumbers() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.tools {
+		if d.numbers {
+			return true
+		}
+	}
+	return a.listed == 0
 }
 
 // leftOut returns the tools that are left out.
@@ -197,7 +210,7 @@ func (a *adapter) adapt(ctx context.Context, tools []*mcp.Tool) (out []*mcp.Tool
 		if title == "" && t.Annotations != nil {
 			title = t.Annotations.Title
 		}
-		definitions[alias] = toolDefinition{t.Name, title, t.Annotations, m}
+		definitions[alias] = toolDefinition{t.Name, title, t.Annotations, m, allowsNumbers(schema)}
 		adapted := *t
 		adapted.Name, adapted.Description, adapted.InputSchema = alias, m.Description, m.InputSchema
 		if a.alwaysLoad {
@@ -249,9 +262,9 @@ func (ss *adapterSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcps
 
 // refuseRounded refuses a call whose input has an integer that the CLI may have rounded: the wrong
 // record is worse than none. The engine has the model's text except in calls of subagents, whose
-// stream the CLI does not repeat, and of servers that are added to a session that began with none.
+// stream the CLI does not repeat, and in sessions that began without a tool that takes numbers.
 func (a *adapter) refuseRounded(ctx context.Context, tool, number string) *mcpserver.Result {
-	a.log.WarnContext(ctx, "claude-code: a call was refused because the CLI may have rounded an integer in its input",
+	a.log.WarnContext(ctx, "claude-code: a call was refused because the CLI may have rounded an integer in its input; set Options.IncludePartialMessages to read the digits",
 		"server", a.name, "tool", a.ownName(tool), "number", number)
 	return mcpserver.Errorf("The arguments have the integer %s, which may have lost digits on its way here: integers beyond %d are rounded. "+
 		"The tool was not called. Give it as a string if the tool takes one.", number, maxSafeInteger)

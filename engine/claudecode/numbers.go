@@ -28,6 +28,11 @@ func numbers(raw json.RawMessage) iter.Seq[json.Number] {
 	}
 }
 
+// allowsNumbers reports whether a schema names a type of numbers, or names no members at all.
+func allowsNumbers(schema json.RawMessage) bool {
+	return bytes.Contains(schema, []byte(`"integer"`)) || bytes.Contains(schema, []byte(`"number"`)) || !bytes.Contains(schema, []byte(`"properties"`))
+}
+
 // isUnsafe reports whether a number is an integer that another one is rounded to.
 func isUnsafe(n json.Number) bool {
 	f, err := n.Float64()

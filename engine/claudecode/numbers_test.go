@@ -7,6 +7,10 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/internal/peers"
@@ -97,7 +101,61 @@ func TestIsLossless(t *testing.T) {
 	}
 }
 
-// A session that begins without a server in this process has no stream. A server that joins later gets
+// The CLI repeats the model's stream if a tool that is known in time may take numbers, or is not known.
+func TestStreamIsReadForNumbers(t *testing.T) {
+	slow := func(d time.Duration) mcpserver.Provider {
+		return &slowServer{Server: taking(t, textTool), wait: d}
+	}
+	tests := map[string]struct {
+		o    *agent.Options
+		want bool
+	}{
+		"no servers":  {&agent.Options{}, false},
+		"texts":       {inProcess(map[string]mcpserver.Provider{"a": taking(t, textTool), "b": taking(t)}), false},
+		"an integer":  {inProcess(map[string]mcpserver.Provider{"a": taking(t, textTool), "b": taking(t, textTool, numberTool)}), true},
+		"anything":    {inProcess(map[string]mcpserver.Provider{"a": taking(t, `{"type":"object"}`)}), true},
+		"in time":     {inProcess(map[string]mcpserver.Provider{"a": slow(listWait - 1)}), false},
+		"a late list": {inProcess(map[string]mcpserver.Provider{"a": slow(listWait + 1)}), true},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for name, tt := range tests {
+			s := sessionOf(t, tt.o)
+			if got := s.servers.takeNumbers(t.Context()); got != tt.want {
+				t.Errorf("%s: %v, want %v", name, got, tt.want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A slowServer takes its time for the list of its tools.
+type slowServer struct {
+	*mcpserver.Server
+	wait time.Duration
+}
+
+func (p *slowServer) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
+	ss, err := p.Server.OpenSession(ctx, o)
+	return &slowSession{ss, p.wait}, err
+}
+
+type slowSession struct {
+	mcpserver.ServerSession
+	wait time.Duration
+}
+
+func (s *slowSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
+	select {
+	case <-time.After(s.wait):
+		return s.ServerSession.ListTools(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// A session that begins without a tool that takes numbers has no stream. A server that joins later gets
 // the integers that are certain. A call with another is refused, and the log says so.
 func TestRealLateIntegers(t *testing.T) {
 	peers.ClaudePath(t)
@@ -145,7 +203,7 @@ func TestRealLateIntegers(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"may have rounded", "server=a", "tool=tool0"} {
+	for _, want := range []string{"Options.IncludePartialMessages", "server=a", "tool=tool0"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q: %s", want, log.String())
 		}

@@ -77,8 +77,8 @@ func (s *session) start(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	// Servers in this process need the digits of the inputs, and so does structured output.
-	stream := s.opts.IncludePartialMessages || s.opts.OutputSchema != nil || len(request.SDKServers) > 0
+	// The digits of numbers are in the stream alone. Without numbers, the CLI saves a tenth of its time.
+	stream := s.opts.IncludePartialMessages || s.opts.OutputSchema != nil && allowsNumbers(s.opts.OutputSchema) || s.servers.takeNumbers(ctx)
 	if err := s.startProcess(ctx, stream); err != nil {
 		return err
 	}

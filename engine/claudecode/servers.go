@@ -257,6 +257,26 @@ func (v *servers) find(name string) *attachedServer {
 // has reports whether a server in this process has the name.
 func (v *servers) has(name string) bool { return v.find(name) != nil }
 
+// listWait is how long the start of the CLI waits for the tools of servers in this process.
+const listWait = 50 * time.Millisecond
+
+// takeNumbers reports whether a tool of a server in this process may take numbers. A server that
+// does not list its tools within listWait, or is not connected, may have such tools.
+func (v *servers) takeNumbers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	for name := range v.names() {
+		a := v.find(name)
+		if p, ok := a.provider.(*hostServer); ok && p.status().Status != mcphost.StatusConnected {
+			return true
+		}
+		if _, err := a.bridge.Handle(ctx, json.RawMessage(`{"jsonrpc":"2.0","id":"tools","method":"tools/list"}`)); err != nil || a.adapter.takesNumbers() {
+			return true
+		}
+	}
+	return false
+}
+
 // names returns the names of the servers in this process.
 func (v *servers) names() map[string]bool {
 	v.mu.Lock()

@@ -52,28 +52,21 @@ func newToolInputs() *toolInputs {
 	return &toolInputs{blocks: map[blockKey]*toolBlock{}, calls: map[string]*toolCall{}}
 }
 
-// edit calls f with what is known of a call.
-func (t *toolInputs) edit(id string, f func(*toolCall)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.editLocked(id, f)
-}
-
-func (t *toolInputs) editLocked(id string, f func(*toolCall)) {
+// call returns what is known of a call. The caller holds t.mu.
+func (t *toolInputs) call(id string) *toolCall {
 	c := t.calls[id]
 	if c == nil {
 		c = new(toolCall)
 		t.calls[id] = c
 	}
-	f(c)
+	return c
 }
 
-// look returns what is known of a call. The caller holds t.mu and must not modify it.
-func (t *toolInputs) look(id string) *toolCall {
-	if c := t.calls[id]; c != nil {
-		return c
-	}
-	return new(toolCall)
+// note calls f with what is known of a call.
+func (t *toolInputs) note(id string, f func(*toolCall)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(t.call(id))
 }
 
 // add adds a part of the stream.
@@ -96,20 +89,18 @@ func (t *toolInputs) add(part *event.ToolInput) {
 func (t *toolInputs) complete(id string, got json.RawMessage) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c := t.call(id)
 	for key, b := range t.blocks {
 		if b.id != id {
 			continue
 		}
 		delete(t.blocks, key)
-		text := json.RawMessage(b.text.String())
-		t.editLocked(id, func(c *toolCall) {
-			c.streamed = true
-			if !sameExact(text, got) && sameRounded(text, got) {
-				c.texts = append(c.texts, text)
-			}
-		})
+		c.streamed = true
+		if text := json.RawMessage(b.text.String()); !sameExact(text, got) && sameRounded(text, got) {
+			c.texts = append(c.texts, text)
+		}
 	}
-	return t.look(id).restore(got)
+	return c.restore(got)
 }
 
 // restore returns the text of which got is the CLI's form, or got.
@@ -126,14 +117,14 @@ func (c *toolCall) restore(got json.RawMessage) json.RawMessage {
 func (t *toolInputs) restore(id string, got json.RawMessage) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.look(id).restore(got)
+	return t.call(id).restore(got)
 }
 
 // inCall returns the input with which a call is made.
 func (t *toolInputs) inCall(id string, got json.RawMessage) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.look(id)
+	c := t.call(id)
 	if c.emptied {
 		return json.RawMessage("{}")
 	}
@@ -142,7 +133,7 @@ func (t *toolInputs) inCall(id string, got json.RawMessage) json.RawMessage {
 
 // empty notes that a callback replaced the input of a call by {}, which the CLI takes for no change.
 func (t *toolInputs) empty(id string) {
-	t.edit(id, func(c *toolCall) { c.emptied = true })
+	t.note(id, func(c *toolCall) { c.emptied = true })
 }
 
 // replace notes an input that the program gives a call in place of input. If several hooks do, the CLI
@@ -151,25 +142,25 @@ func (t *toolInputs) replace(id string, input, updated json.RawMessage) {
 	if id == "" || len(updated) == 0 || isLossless(updated) || passesOn(updated, input) && !t.certain(id, input) {
 		return
 	}
-	t.edit(id, func(c *toolCall) { c.texts = append(c.texts, slices.Clone(updated)) })
+	t.note(id, func(c *toolCall) { c.texts = append(c.texts, slices.Clone(updated)) })
 }
 
 // certain reports whether an input has the digits that the model or the program wrote.
 func (t *toolInputs) certain(id string, input json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.look(id)
+	c := t.call(id)
 	return c.streamed || slices.ContainsFunc(c.texts, func(text json.RawMessage) bool { return sameExact(text, input) })
 }
 
 // saw notes an input that the program's hooks have seen or made.
 func (t *toolInputs) saw(id string, input json.RawMessage) {
-	t.edit(id, func(c *toolCall) { c.seen = append(c.seen, input) })
+	t.note(id, func(c *toolCall) { c.seen = append(c.seen, input) })
 }
 
 // approved notes an input that the program has seen or made in a permission callback.
 func (t *toolInputs) approved(id string, input json.RawMessage) {
-	t.edit(id, func(c *toolCall) {
+	t.note(id, func(c *toolCall) {
 		if len(c.seen) > 0 {
 			c.seen = append(c.seen, input)
 		}
@@ -180,7 +171,7 @@ func (t *toolInputs) approved(id string, input json.RawMessage) {
 func (t *toolInputs) unseen(id string, input json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	seen := t.look(id).seen
+	seen := t.call(id).seen
 	return len(seen) > 0 && !slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, input) || sameRounded(s, input) })
 }
 
@@ -199,7 +190,7 @@ func (t *toolInputs) restoreOutput(got json.RawMessage) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, id := range slices.Backward(t.outputs) {
-		if text := t.look(id).restore(got); !bytes.Equal(text, got) {
+		if text := t.call(id).restore(got); !bytes.Equal(text, got) {
 			return text
 		}
 	}
@@ -208,23 +199,19 @@ func (t *toolInputs) restoreOutput(got json.RawMessage) json.RawMessage {
 
 // keepResult keeps the tool's own result of a call, in the CLI's form.
 func (t *toolInputs) keepResult(id string, result json.RawMessage) {
-	t.edit(id, func(c *toolCall) { c.result = result })
+	t.note(id, func(c *toolCall) { c.result = result })
 }
 
 // result returns the tool's own result of a call, or nil if the CLI has it.
 func (t *toolInputs) result(id string) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.look(id).result
+	return t.call(id).result
 }
 
 // setOpen notes whether a call of a subagent waits for its result.
 func (t *toolInputs) setOpen(id string, open bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if open || t.calls[id] != nil {
-		t.editLocked(id, func(c *toolCall) { c.open = open })
-	}
+	t.note(id, func(c *toolCall) { c.open = open })
 }
 
 // endTurn forgets the calls of the turn, except those that continue in the background.
