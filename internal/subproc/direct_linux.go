@@ -67,20 +67,3 @@ func (r directReader) Read(p []byte) (int, error) {
 	}
 	return int(n), nil
 }
-
-// tryWrite writes to a pipe of ours, of which [neverBlocks] is true, what fits in now.
-func tryWrite(f *os.File, p []byte) int {
-	c, err := f.SyscallConn()
-	if err != nil || len(p) == 0 {
-		return 0
-	}
-	written := 0
-	_ = c.Write(func(fd uintptr) bool { // what is wrong with the pipe, the next write says
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-		if errno == 0 {
-			written = int(n)
-		}
-		return true // do not wait
-	})
-	return written
-}

@@ -33,7 +33,4 @@ func TestBlockingPipesAreNotDirect(t *testing.T) {
 	if direct(r) != r || neverBlocks(w) {
 		t.Error("a pipe that blocks is read directly")
 	}
-	if n := (&Proc{Stdin: w}).TryWrite([]byte("x")); n != 0 {
-		t.Errorf("a pipe that may block took %d bytes", n)
-	}
 }

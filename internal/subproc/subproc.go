@@ -86,7 +86,6 @@ type Proc struct {
 	Stdin  *os.File
 	Stdout *os.File
 
-	tries  bool // Stdin can be written to without waiting
 	pid    int
 	grace  time.Duration
 	group  group
@@ -154,7 +153,7 @@ func (p *Proc) start(path string, env []string, o Options) error {
 	stdin.Close()
 	stdout.Close()
 	stderr.Close()
-	p.Stdin, p.Stdout, p.tries = toStdin, fromStdout, neverBlocks(toStdin)
+	p.Stdin, p.Stdout = toStdin, fromStdout
 	drained := p.tail.drain(fromStderr, o.OnStderr)
 	go p.settle(fromStderr, drained)
 	return nil
@@ -209,16 +208,6 @@ func (p *Proc) settle(stderr *os.File, drained <-chan struct{}) {
 
 // Reader reads Stdout. It costs less per line than the file itself does; it is for one goroutine.
 func (p *Proc) Reader() io.Reader { return direct(p.Stdout) }
-
-// TryWrite writes to Stdin as much as can be written without waiting, and returns how much that was:
-// nothing if the pipe is full, closed or broken, and on systems where that cannot be told. It may wait
-// for a Write of another goroutine.
-func (p *Proc) TryWrite(b []byte) int {
-	if !p.tries {
-		return 0
-	}
-	return tryWrite(p.Stdin, b)
-}
 
 // PID returns the child's process id.
 func (p *Proc) PID() int { return p.pid }
