@@ -196,7 +196,7 @@ func TestPeersListNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dirs := map[string]string{"claudecode": ".", "mcpserver": "../../mcpserver", "mcpbridge": "../../mcpbridge", "goschema": "../../internal/goschema"}
+	dirs := map[string]string{"claudecode": ".", "mcpserver": "../../mcpserver", "mcpbridge": "../../mcpbridge", "mcphost": "../../mcphost", "goschema": "../../internal/goschema"}
 	there := map[string]bool{}
 	test := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for name, dir := range dirs {
