@@ -80,11 +80,11 @@ type hookSet struct {
 	funcs    map[string]hookFunc      // by ID
 }
 
-// add adds a hook. An empty matcher matches everything. If failClosed is set, a failure blocks what
+// add adds a hook. A limit of zero is [agent.DefaultHookTimeout]. An empty matcher matches everything. If failClosed is set, a failure blocks what
 // the hook guards.
 func (h *hookSet) add(event, matcher string, limit time.Duration, failClosed bool, f hookFunc) {
 	id := fmt.Sprintf("%s-%d", event, len(h.matchers[event]))
-	m := hookMatcher{Callbacks: []string{id}, Timeout: limit.Seconds(), OnFailure: "continue"}
+	m := hookMatcher{Callbacks: []string{id}, Timeout: cmp.Or(limit, agent.DefaultHookTimeout).Seconds(), OnFailure: "continue"}
 	if failClosed {
 		m.OnFailure = "block"
 	}
@@ -156,8 +156,7 @@ func addTyped[In, Out any](s *session, event string, hooks []agent.Hook[In, Out]
 // addTypedExcept is addTyped for hooks that are not run on some inputs.
 func addTypedExcept[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], skip func(*In) bool, reply func(*Out) *hookReply) {
 	for _, h := range hooks {
-		limit := cmp.Or(h.Timeout, agent.DefaultHookTimeout)
-		s.hooks.add(event, wholeName(h.Matcher), limit, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
+		s.hooks.add(event, wholeName(h.Matcher), h.Timeout, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
 			in := new(In)
 			if err := json.Unmarshal(input, in); err != nil {
 				return nil, fmt.Errorf("reading the input of %s: %w", event, err)
@@ -184,8 +183,7 @@ func (s *session) addEventHooks() {
 				return &out, err
 			},
 		}
-		limit := cmp.Or(typed.Timeout, agent.DefaultHookTimeout)
-		s.hooks.add(h.Event, h.Matcher, limit, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
+		s.hooks.add(h.Event, h.Matcher, typed.Timeout, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
 			out, err := runHook(ctx, s, h.Event, typed, input)
 			switch {
 			case err != nil:

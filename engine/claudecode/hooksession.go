@@ -95,7 +95,7 @@ func (s *session) addNotificationHooks(h *agent.Hooks) {
 	if !ours {
 		return
 	}
-	s.hooks.add("PostToolBatch", "", agent.DefaultHookTimeout, false, func(context.Context, json.RawMessage) (any, error) {
+	s.hooks.add("PostToolBatch", "", 0, false, func(context.Context, json.RawMessage) (any, error) {
 		s.mu.Lock()
 		text := strings.Join(s.notices, "\n")
 		s.notices = nil

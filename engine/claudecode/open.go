@@ -196,7 +196,7 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 
 // addHooks registers the hooks of the program and of this engine.
 func (s *session) addHooks() {
-	s.hooks.add("UserPromptSubmit", "", agent.DefaultHookTimeout, false, s.beginTurn)
+	s.hooks.add("UserPromptSubmit", "", 0, false, s.beginTurn)
 	s.addResourceRules()
 	if h := s.opts.Hooks; h != nil {
 		s.addTypedHooks(h)

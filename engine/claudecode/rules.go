@@ -52,7 +52,7 @@ func (s *session) addResourceRules() {
 	if !has("default") && !slices.ContainsFunc(resourceTools, has) || len(s.opts.AskTools)+len(s.opts.DisallowedTools) == 0 {
 		return
 	}
-	s.hooks.add("PreToolUse", wholeName(strings.Join(resourceTools, "|")), agent.DefaultHookTimeout, true, func(_ context.Context, input json.RawMessage) (any, error) {
+	s.hooks.add("PreToolUse", wholeName(strings.Join(resourceTools, "|")), 0, true, func(_ context.Context, input json.RawMessage) (any, error) {
 		var call struct {
 			Tool  string `json:"tool_name"`
 			Input struct {

@@ -157,22 +157,15 @@ type HookStarted struct {
 
 // HookProgress is what a hook has written so far.
 type HookProgress struct {
-	HookID   string `json:"hook_id"`
-	HookName string `json:"hook_name"`
-	Hook     string `json:"hook_event"`
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr"`
-	Output   string `json:"output"`
+	HookStarted
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Output string `json:"output"`
 }
 
 // HookResponse reports how a hook ended.
 type HookResponse struct {
-	HookID   string `json:"hook_id"`
-	HookName string `json:"hook_name"`
-	Hook     string `json:"hook_event"`
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr"`
-	Output   string `json:"output"`
+	HookProgress
 	ExitCode *int   `json:"exit_code"`
 	Outcome  string `json:"outcome"` // "success", "error" or "cancelled"
 }
