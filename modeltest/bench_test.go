@@ -71,7 +71,7 @@ func BenchmarkSchema(b *testing.B) {
 func BenchmarkPrefixes(b *testing.B) {
 	m := Offline()
 	body := conversation(200, false)
-	d := &decoder{r: &Request{Header: newRequest(b, "http://model/", "").Header, Body: []byte(body)}, schemas: &m.schemas, messages: &m.known, thoughts: &m.thoughts}
+	d := &decoder{r: &Request{Header: newRequest(b, "http://model/", "").Header, Body: []byte(body)}, schemas: &m.schemas, thoughts: &m.thoughts}
 	d.request()
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()

@@ -92,13 +92,9 @@ func prefixesOf(r *Request) []prefix {
 	b.add(r.fields["tool_choice"])
 	b.blocks(sumsOf(r.System))
 	b.add(r.fields["thinking"])
-	for i, m := range r.Messages {
+	for _, m := range r.Messages {
 		b.add([]byte(m.Role))
-		if known := r.known[i]; known != nil {
-			b.blocks(known.sums)
-		} else {
-			b.blocks(sumsOf(m.Content))
-		}
+		b.blocks(sumsOf(m.Content))
 	}
 	if v := r.fields["cache_control"]; v != nil && kindOf(v) == '{' && len(b.list) > 0 {
 		b.list[len(b.list)-1].marked = true
@@ -246,16 +242,16 @@ func (w *blockWriter) value(raw json.RawMessage) {
 		w.add(raw)
 		return
 	}
-	eachRawField(raw, func(key, v json.RawMessage) {
+	eachField(raw, func(key string, v json.RawMessage) {
 		switch {
-		case string(key) == `"cache_control"`:
+		case key == "cache_control":
 			w.marked = w.marked || kindOf(v) == '{'
 			return
-		case string(key) == `"content"` && kindOf(v) == '[': // a tool result's blocks
+		case key == "content" && kindOf(v) == '[': // a tool result's blocks
 			eachItem(v, func(_ int, v json.RawMessage) { w.value(v) })
 			return
 		}
-		w.add(key)
+		w.add([]byte(key))
 		w.add(v)
 	})
 }

@@ -19,14 +19,13 @@ func (d *decoder) request() {
 		d.err = &problem{http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size"}
 		return
 	}
-	parts := &bodyParts{cache: d.messages}
-	if bad := checkParts(body, parts); bad != nil {
+	if bad := checkJSON(body); bad != nil {
 		line := bytes.Count(body[:bad.at], []byte("\n")) + 1
 		column := bad.at - bytes.LastIndexByte(body[:bad.at], '\n')
 		d.err = invalid("The request body is not valid JSON: %s: line %d column %d (char %d)", bad.msg, line, column, bad.at)
 		return
 	}
-	d.body(bytes.TrimSpace(body), parts)
+	d.body(bytes.TrimSpace(body))
 	d.toolRules()
 	d.conversation()
 	d.thinkingBlocks()

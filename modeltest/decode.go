@@ -48,7 +48,6 @@ type decoder struct {
 	r        *Request
 	count    bool // a count_tokens request
 	schemas  *schemaCache
-	messages *messageCache
 	thoughts *thoughts
 	err      *problem
 	items    int    // of lists, so far
@@ -71,23 +70,18 @@ func (d *decoder) failAt(place, format string, args ...any) {
 const extraInputs = "Extra inputs are not permitted"
 
 // body decodes the whole body, in the order of the prompt: tools, system, messages.
-func (d *decoder) body(raw json.RawMessage, parts *bodyParts) {
+func (d *decoder) body(raw json.RawMessage) {
 	if kindOf(raw) != '{' {
 		d.err = invalid("Input should be an object")
 		return
 	}
 	d.r.fields = map[string]json.RawMessage{}
-	var messages []messagePart
-	for _, f := range parts.fields {
-		key := unquote(f.key)
-		d.r.fields[key] = f.value
-		if key == "messages" {
-			messages = f.messages
-		}
+	eachField(raw, func(key string, v json.RawMessage) {
+		d.r.fields[key] = v
 		if !d.allowsField(key) {
 			d.fail(&path{name: key}, extraInputs)
 		}
-	}
+	})
 	d.model()
 	d.settings()
 	if v, ok := d.r.fields["tools"]; ok {
@@ -101,14 +95,11 @@ func (d *decoder) body(raw json.RawMessage, parts *bodyParts) {
 		if !d.list(p, v) {
 			return
 		}
-		if messages == nil { // there are none, or the field's name is written with escapes
-			eachItem(v, func(_ int, v json.RawMessage) { messages = append(messages, messagePart{raw: v}) })
-		}
-		for i, m := range messages {
+		eachItem(v, func(i int, v json.RawMessage) {
 			if d.affords(p, i, maxMessages) {
-				d.message(p, i, m)
+				d.r.Messages = append(d.r.Messages, d.message(p.at(i), v))
 			}
-		}
+		})
 	})
 	if v := d.r.fields["cache_control"]; v != nil {
 		d.cacheControl(&path{name: "cache_control"}, v)
@@ -237,40 +228,7 @@ func orList(words []string) string {
 	return b.String()
 }
 
-// message decodes one message, unless one of the same bytes was found to be in order before.
-func (d *decoder) message(messages *path, i int, part messagePart) {
-	if known := part.known; known != nil && d.items+known.items <= maxItems {
-		d.items += known.items
-		d.add(known.message, known)
-		return
-	}
-	raw := d.messages.own(part.raw)
-	before := *d
-	m := d.newMessage(messages.at(i), raw)
-	var known *knownMessage
-	// What a place in the body matters for is looked at each time.
-	if len(d.marks) == len(before.marks) && len(d.images) == len(before.images) && d.err == nil && isFull(m) {
-		known = d.messages.add(raw, m, d.items-before.items)
-	}
-	d.add(m, known)
-}
-
-// add adds a message to the request. known is nil if it is not remembered.
-func (d *decoder) add(m Message, known *knownMessage) {
-	if n := len(d.r.known); n > 0 {
-		d.r.known[n-1].precedes(known)
-	}
-	d.r.Messages, d.r.known = append(d.r.Messages, m), append(d.r.known, known)
-}
-
-// isFull says that the message is not empty, and no text in it is.
-func isFull(m Message) bool {
-	var d decoder
-	d.notEmpty(&path{}, m, false)
-	return d.err == nil
-}
-
-func (d *decoder) newMessage(p *path, v json.RawMessage) (m Message) {
+func (d *decoder) message(p *path, v json.RawMessage) (m Message) {
 	var content json.RawMessage
 	var role, config bool
 	if !d.object(p, v) {

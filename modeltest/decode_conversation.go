@@ -20,9 +20,7 @@ func (d *decoder) conversation() {
 	}
 	ids := make(map[string]bool, len(msgs)/2)
 	for i, m := range msgs {
-		if d.r.known[i] == nil { // of a remembered one this is known
-			d.notEmpty(p.at(i), m, i == len(msgs)-1)
-		}
+		d.notEmpty(p.at(i), m, i == len(msgs)-1)
 		d.unique(i, ids)
 		switch m.Role {
 		case "user":

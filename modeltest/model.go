@@ -52,7 +52,6 @@ type Model struct {
 	o        Options
 	thoughts thoughts
 	schemas  schemaCache
-	known    messageCache
 	cache    promptCache
 	shared   queue
 

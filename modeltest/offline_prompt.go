@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -88,16 +89,28 @@ func (p *promptParser) next() bool {
 // object reads the JSON object of a call.
 func (p *promptParser) object(name string, start int) {
 	c := p.add(name)
-	s := scanner{data: p.data, i: start}
-	if s.value(0) {
-		c.input = p.data[start:s.i:s.i]
-		p.to(s.i)
-		p.broken = false
-		return
+	dec := json.NewDecoder(strings.NewReader(p.text[start:]))
+	var input json.RawMessage
+	err := dec.Decode(&input)
+	bad := &jsonError{at: len(p.text)}
+	if err == nil {
+		if bad = checkJSON(input); bad == nil {
+			c.input = input
+			p.to(start + int(dec.InputOffset()))
+			p.broken = false
+			return
+		}
+		bad.at += start
+	} else {
+		bad.msg = err.Error()
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			bad.at = start + max(int(syntax.Offset)-1, 0)
+		}
 	}
-	p.to(s.err.at)
+	p.to(bad.at)
 	c.wrong = fmt.Sprintf("its JSON is malformed at line %d, column %d: %s (the rest of that line was not read)",
-		p.line, p.column+1, s.err.msg)
+		p.line, p.column+1, bad.msg)
 	if end := strings.IndexByte(p.text[p.i:], '\n'); end >= 0 {
 		p.to(p.i + end)
 	} else {

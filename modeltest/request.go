@@ -24,9 +24,8 @@ type Request struct {
 
 	ctx    context.Context
 	fields map[string]json.RawMessage
-	known  []*knownMessage // what is remembered of each message; nil where nothing is
-	number int             // 1 for the model's first request
-	marks  int             // cache_control blocks
+	number int // 1 for the model's first request
+	marks  int // cache_control blocks
 }
 
 // A Message is one message of the conversation. Content that is a string is one

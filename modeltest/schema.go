@@ -97,23 +97,6 @@ func checkRoot(schema json.RawMessage) *schemaVerdict {
 	return nil
 }
 
-// nesting is how deep a value is nested.
-func nesting(v json.RawMessage) int {
-	depth, deepest := 0, 0
-	for i := 0; i < len(v); i++ {
-		switch v[i] {
-		case '"':
-			i = stringEnd(v, i) - 1
-		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case '}', ']':
-			depth--
-		}
-	}
-	return deepest
-}
-
 // What a keyword of a schema holds.
 const (
 	oneSchema = iota + 1

@@ -81,7 +81,7 @@ func (m *Model) messages(ctx context.Context, res *response, req *http.Request, 
 		return res
 	}
 	r := &Request{Method: req.Method, Path: req.URL.Path, Header: req.Header.Clone(), Body: body, ctx: ctx}
-	d := &decoder{r: r, count: count, schemas: &m.schemas, messages: &m.known, thoughts: &m.thoughts}
+	d := &decoder{r: r, count: count, schemas: &m.schemas, thoughts: &m.thoughts}
 	d.request()
 	if !count {
 		m.record(r)

@@ -95,7 +95,7 @@ var rooms = []room{
 	{path: "engine/enginetest", tests: []string{"agent", "mcphost", "mcpserver", "mcpbridge", "permission", "engine/native", "engine/claudecode"}},
 
 	// The scripted model is for users' tests as well: it drags nothing in.
-	{path: "modeltest"},
+	{path: "modeltest", imports: []string{"internal/jsonscan"}},
 
 	{path: "cmd/...", imports: []string{"any"}},
 	{path: "examples/...", imports: []string{"public"}},
