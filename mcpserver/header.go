@@ -2,16 +2,18 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A HeaderParam is a property of a tool's arguments that HTTP clients mirror
-// into a header, so that proxies can route by it (x-mcp-header).
+// A HeaderParam is a property of a tool's arguments that HTTP clients repeat in a
+// header, so that proxies can route by it (x-mcp-header).
 type HeaderParam struct {
 	// Name is the header's name without its prefix Mcp-Param-.
 	Name string
@@ -21,9 +23,9 @@ type HeaderParam struct {
 	Type string
 }
 
-// HeaderParams lists the header parameters of a registered tool in the order of
-// its schema; nil if it has none or there is no such tool. They are found once, at
-// registration. The caller must not modify them.
+// HeaderParams returns the header parameters of a registered tool, nil if it has
+// none or there is no such tool. They are found once, at registration. The caller
+// must not modify them.
 func (s *Server) HeaderParams(tool string) []HeaderParam {
 	if t := s.registry().tool(tool); t != nil {
 		return t.headers
@@ -31,11 +33,11 @@ func (s *Server) HeaderParams(tool string) []HeaderParam {
 	return nil
 }
 
-// HeaderParams lists the header parameters of an input schema: the properties
-// with x-mcp-header that are reached from the root through properties alone.
-// Elsewhere the keyword is ignored. Wrong are a name that is no HTTP token,
-// one that is used twice (case does not count), a property of any type but
-// string, integer and boolean, and more than 100 parameters.
+// HeaderParams returns the header parameters of an input schema, in its order: the
+// properties with x-mcp-header that are reached from the root through properties
+// alone. Elsewhere the keyword is ignored. It is an error if the name is not an
+// HTTP token or is used twice (case does not matter), if the type of the property
+// is not string, integer or boolean, or if there are more than 100 parameters.
 func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
 	h, err := findHeaders(schema, true)
 	if err != nil {
@@ -44,13 +46,33 @@ func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
 	return h.params, nil
 }
 
-const headerKeyword = "x-mcp-header"
+const (
+	headerKeyword = "x-mcp-header"
+	// maxHeaderParams is the number of header parameters that a tool may have.
+	// Servers and proxies accept hardly more headers in one request.
+	maxHeaderParams = 100
+	// maxIgnoredHeaders is the number of ignored keywords that are logged each.
+	maxIgnoredHeaders = 100
+)
 
-// maxHeaderParams is how many header parameters a tool may have; servers and
-// proxies accept hardly more headers in one request.
-const maxHeaderParams = 100
+// A headerFinder reads a schema in one pass.
+type headerFinder struct {
+	dec     *jsontext.Decoder
+	strict  bool     // an error where the keyword would be ignored for its type
+	path    []string // of properties, to the current schema
+	params  []HeaderParam
+	seen    map[string]string // name in lower case to its path
+	ignored []ignoredHeader   // at most maxIgnoredHeaders
+	places  int               // that are ignored
+	cuts    []cut             // the members that are ignored
+}
 
-// findHeaders visits a schema. Unless strict, what is wrong but bearable is ignored.
+// A cut is a part of the text of a schema: a member with the comma before it.
+type cut struct{ from, to int64 }
+
+// An ignoredHeader is a keyword that the protocol does not allow.
+type ignoredHeader struct{ place, why string }
+
 func findHeaders(schema json.RawMessage, strict bool) (*headerFinder, error) {
 	if !json.Valid(schema) {
 		return nil, errors.New("the schema is not valid JSON")
@@ -59,130 +81,112 @@ func findHeaders(schema json.RawMessage, strict bool) (*headerFinder, error) {
 	if !bytes.Contains(schema, []byte(headerKeyword)) && !bytes.Contains(schema, []byte(`\u`)) {
 		return h, nil
 	}
-	root, err := parseTree(schema)
-	if err != nil {
-		return nil, err
+	h.dec = jsontext.NewDecoder(bytes.NewReader(schema), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return h, h.visit(true)
+}
+
+// visit reads a schema, or any other value that may contain schemas. If properties
+// alone lead to it, onPath is set and h.path holds their names.
+func (h *headerFinder) visit(onPath bool) error {
+	switch h.dec.PeekKind() {
+	case '{':
+		return h.object(onPath)
+	case '[':
+		return h.each(']', func() error { return h.visit(false) })
 	}
-	if err := h.visit(&root, nil, nil, true); err != nil {
-		return nil, err
+	return h.dec.SkipValue()
+}
+
+// each reads an object or array and calls read for each member or item.
+func (h *headerFinder) each(end jsontext.Kind, read func() error) error {
+	if _, err := h.dec.ReadToken(); err != nil {
+		return err
 	}
-	h.root = root
-	return h, nil
-}
-
-type headerFinder struct {
-	strict  bool
-	params  []HeaderParam
-	ignored []ignoredHeader
-	left    int               // ignored ones beyond those
-	seen    map[string]string // name in lower case to its path
-	root    tree              // the schema, without what is ignored
-}
-
-// An ignoredHeader is an annotation that the protocol does not allow.
-type ignoredHeader struct {
-	place string // its JSON pointer in the schema
-	why   string
-}
-
-// maxIgnoredHeaders is how many ignored annotations of one schema are named.
-const maxIgnoredHeaders = 100
-
-// A step is one name on the way from the root of a schema; nil is the root.
-type step struct {
-	parent *step
-	name   string
-}
-
-// names are those on the way, the first at the root.
-func (s *step) names() []string {
-	var names []string
-	for ; s != nil; s = s.parent {
-		names = append(names, s.name)
-	}
-	slices.Reverse(names)
-	return names
-}
-
-// pointer is the way as a JSON pointer without escapes.
-func (s *step) pointer() string {
-	if s == nil {
-		return "(root)"
-	}
-	return "/" + strings.Join(s.names(), "/")
-}
-
-// visit visits a subschema at place. On a chain of properties path leads to it.
-func (h *headerFinder) visit(s *tree, path, place *step, onChain bool) error {
-	if header, ok := s.member(headerKeyword); ok {
-		why := "the protocol allows it only on properties that are reached through properties alone"
-		if onChain && path != nil {
-			fault := h.add(s, header, path)
-			if fault != nil && (h.strict || !fault.bearable) {
-				return fault
-			}
-			if why = ""; fault != nil {
-				why = fault.why
-			}
-		}
-		if why != "" {
-			h.ignore(s, place, why)
+	for h.dec.PeekKind() != end {
+		if err := read(); err != nil {
+			return err
 		}
 	}
-	for i := range s.members {
-		m := &s.members[i]
-		here := &step{place, m.name}
-		switch m.name {
-		case "enum", "const", "default", "examples", headerKeyword:
+	_, err := h.dec.ReadToken()
+	return err
+}
+
+func (h *headerFinder) object(onPath bool) error {
+	var header, typ jsontext.Value
+	var cuts []cut
+	err := h.each('}', func() error {
+		from := h.dec.InputOffset() // behind the brace or the previous member
+		token, err := h.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		switch name := token.String(); name {
+		case headerKeyword:
+			value, err := h.dec.ReadValue()
+			header = value.Clone()
+			cuts = append(cuts, cut{from, h.dec.InputOffset()})
+			return err
+		case "type":
+			value, err := h.dec.ReadValue()
+			typ = value.Clone()
+			return err
+		case "enum", "const", "default", "examples":
+			return h.dec.SkipValue()
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			for i := range m.value.members {
-				sub := &m.value.members[i]
-				next, chain := path, onChain && m.name == "properties"
-				if chain {
-					next = &step{path, sub.name}
-				}
-				if err := h.visit(&sub.value, next, &step{here, sub.name}, chain); err != nil {
-					return err
-				}
-			}
-		default:
-			if err := h.elsewhere(&m.value, here); err != nil {
-				return err
-			}
+			return h.schemas(onPath && name == "properties")
 		}
+		return h.visit(false)
+	})
+	if err != nil || header == nil {
+		return err
+	}
+	why := "the protocol allows it only on properties that are reached through properties alone"
+	if onPath && len(h.path) > 0 {
+		fault := h.add(header, typ)
+		if fault == nil {
+			return nil
+		}
+		if h.strict || !fault.tolerable {
+			return fault
+		}
+		why = fault.why
+	}
+	h.places++
+	h.cuts = append(h.cuts, cuts...)
+	if len(h.ignored) < maxIgnoredHeaders {
+		place := string(h.dec.StackPointer())
+		if place == "" {
+			place = "(root)"
+		}
+		h.ignored = append(h.ignored, ignoredHeader{place, why})
 	}
 	return nil
 }
 
-// elsewhere visits the schemas in a value that is not on the chain.
-func (h *headerFinder) elsewhere(v *tree, place *step) error {
-	for i := range v.items {
-		if err := h.elsewhere(&v.items[i], &step{place, strconv.Itoa(i)}); err != nil {
+// schemas reads an object whose members are schemas.
+func (h *headerFinder) schemas(onPath bool) error {
+	if h.dec.PeekKind() != '{' {
+		return h.dec.SkipValue()
+	}
+	return h.each('}', func() error {
+		token, err := h.dec.ReadToken()
+		if err != nil {
 			return err
 		}
-	}
-	if v.kind != '{' {
-		return nil
-	}
-	return h.visit(v, nil, place, false)
+		if onPath {
+			h.path = append(h.path, token.String())
+			defer func() { h.path = h.path[:len(h.path)-1] }()
+		}
+		return h.visit(onPath)
+	})
 }
 
-// ignore takes an annotation out of the schema and notes its place.
-func (h *headerFinder) ignore(s *tree, place *step, why string) {
-	s.members = slices.DeleteFunc(s.members, func(m treeMember) bool { return m.name == headerKeyword })
-	if len(h.ignored) == maxIgnoredHeaders {
-		h.left++
-		return
-	}
-	h.ignored = append(h.ignored, ignoredHeader{place.pointer(), why})
-}
-
-// A headerFault says why a property with x-mcp-header is no header parameter.
+// A headerFault says why a property with x-mcp-header is not a header parameter.
 type headerFault struct {
 	why string
-	// bearable says that it is what its author may well have meant, but the
-	// protocol does not allow: then the annotation is ignored, and the tool stays.
-	bearable bool
+	// tolerable is set if the author may well have meant it: then the keyword is
+	// ignored, and the tool stays.
+	tolerable bool
 }
 
 func (f *headerFault) Error() string { return f.why }
@@ -191,22 +195,20 @@ func fatalHeader(format string, args ...any) *headerFault {
 	return &headerFault{why: fmt.Sprintf(format, args...)}
 }
 
-// add adds the parameter at path.
-func (h *headerFinder) add(s *tree, header tree, path *step) *headerFault {
+// add adds the property at h.path.
+func (h *headerFinder) add(header, typ jsontext.Value) *headerFault {
 	if len(h.params) == maxHeaderParams {
 		return fatalHeader("the schema has more than %d properties with x-mcp-header", maxHeaderParams)
 	}
-	names := path.names()
-	where := strings.Join(names, ".")
-	typ, _ := s.member("type")
-	kind, _ := typ.scalar.(string)
+	where := strings.Join(h.path, ".")
+	kind := string(bytes.Trim(typ, `"`))
 	switch kind {
 	case "string", "integer", "boolean":
 	default:
 		return &headerFault{fmt.Sprintf("property %q has x-mcp-header, which is for the types string, integer and boolean only", where), isPrimitive(typ)}
 	}
-	name, ok := header.scalar.(string)
-	if !ok || name == "" {
+	var name string
+	if json.Unmarshal(header, &name) != nil || name == "" {
 		return fatalHeader("property %q: x-mcp-header must be a string that is not empty", where)
 	}
 	for _, c := range name {
@@ -219,48 +221,59 @@ func (h *headerFinder) add(s *tree, header tree, path *step) *headerFault {
 		return fatalHeader("properties %q and %q have the same x-mcp-header %q", other, where, name)
 	}
 	h.seen[lower] = where
-	h.params = append(h.params, HeaderParam{Name: name, Path: names, Type: kind})
+	h.params = append(h.params, HeaderParam{Name: name, Path: slices.Clone(h.path), Type: kind})
 	return nil
 }
 
-// isPrimitive reports whether a type keyword allows but strings, numbers, booleans and null.
-func isPrimitive(typ tree) bool {
-	if typ.kind == '[' {
-		return len(typ.items) > 0 && !slices.ContainsFunc(typ.items, func(t tree) bool { return !isPrimitive(t) })
+// isPrimitive reports whether a type keyword allows strings, numbers, booleans and
+// null only.
+func isPrimitive(typ jsontext.Value) bool {
+	var types []string
+	if json.Unmarshal(typ, &types) != nil {
+		types = []string{string(bytes.Trim(typ, `"`))}
 	}
-	switch typ.scalar {
-	case "string", "integer", "number", "boolean", "null":
-		return true
-	}
-	return false
+	return len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool {
+		return !slices.Contains([]string{"string", "integer", "number", "boolean", "null"}, t)
+	})
 }
 
-// usableHeaders returns the header parameters of a tool's own schema, and the
-// schema as it is listed: without the annotations that the protocol does not
-// allow, for which clients leave a tool out. Each is logged.
+// usableHeaders returns the header parameters of a tool's schema, and the schema
+// as it is listed: without the keywords that the protocol does not allow, for
+// which clients leave a tool out. Each is logged.
 func (s *Server) usableHeaders(tool string, schema json.RawMessage) ([]HeaderParam, json.RawMessage, error) {
 	h, err := findHeaders(schema, false)
-	if err != nil || len(h.ignored) == 0 {
-		return h.paramsOf(), schema, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.places == 0 {
+		return h.params, schema, nil
 	}
 	for _, x := range h.ignored {
 		s.logger.Warn("ignoring x-mcp-header where the protocol does not allow it", "server", s.name, "tool", tool, "reason", x.why, "place", x.place)
 	}
-	if h.left > 0 {
-		s.logger.Warn("ignoring x-mcp-header at more places", "server", s.name, "tool", tool, "places", h.left)
+	if more := h.places - len(h.ignored); more > 0 {
+		s.logger.Warn("ignoring x-mcp-header at more places", "server", s.name, "tool", tool, "places", more)
 	}
-	listed, err := h.root.append(nil)
-	return h.params, listed, err
+	return h.params, h.without(schema), nil
 }
 
-func (h *headerFinder) paramsOf() []HeaderParam {
-	if h == nil {
-		return nil
+// without returns the schema without the keywords that are ignored.
+func (h *headerFinder) without(schema json.RawMessage) json.RawMessage {
+	slices.SortFunc(h.cuts, func(a, b cut) int { return cmp.Compare(a.from, b.from) })
+	var out json.RawMessage
+	from := int64(0)
+	for _, c := range h.cuts {
+		out = append(out, schema[from:c.from]...)
+		from = c.to
+		if out[len(out)-1] == '{' { // the first member: the comma is behind it
+			rest := bytes.TrimLeft(schema[from:], " \t\r\n")
+			from = int64(len(schema) - len(bytes.TrimPrefix(rest, []byte(","))))
+		}
 	}
-	return h.params
+	return append(out, schema[from:]...)
 }
 
-// isToken reports whether c may stand in the name of an HTTP header (tchar of RFC 9110).
+// isToken reports whether the name of an HTTP header may contain c (tchar of RFC 9110).
 func isToken(c rune) bool {
 	switch {
 	case c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z':

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A stateOwner says which call a state belongs to: it is worth nothing to another.
@@ -80,4 +82,16 @@ func (s *Server) openState(owner stateOwner, sealed string) (roundTripState, err
 		return state, errStateExpired
 	}
 	return state, nil
+}
+
+// canonicalJSON returns a text that two JSON values share only if every reader takes
+// them for the same. Spaces, escapes and the order of members do not matter; the
+// digits of numbers do. A text that is not JSON in UTF-8 is returned unchanged.
+func canonicalJSON(raw json.RawMessage) []byte {
+	text := jsontext.Value(bytes.Clone(raw))
+	err := text.Canonicalize(jsontext.AllowDuplicateNames(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	if err != nil {
+		return raw
+	}
+	return text
 }
