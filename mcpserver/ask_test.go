@@ -193,7 +193,7 @@ func TestAnswersToResultsAreChecked(t *testing.T) {
 		`{"action":"accept","content":{"name":"Ada"}}`: "ran",
 		`{"action":"maybe"}`:                           `the action "maybe"`,
 		`{"action":"accept","content":{"name":1}}`:     "match the requested schema",
-		`{"roots":[]}`:                                 "none to the elicitation request",
+		`{"roots":[]}`:                                 "does not answer the elicitation request",
 	} {
 		ss := s.NewSession(&mcpserver.SessionOptions{Elicit: answers(t, answer)})
 		defer ss.Close()

@@ -13,19 +13,18 @@ import (
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
 
-// CallTool calls a tool. Nil, empty and null arguments mean {}. The arguments
-// are checked against the tool's input schema, and what the handler returns
-// against its output schema.
+// CallTool calls a tool. Nil, empty and null arguments mean {}. It checks the
+// arguments against the tool's input schema and the result against its output
+// schema.
 //
-// Whatever goes wrong, an unknown tool included, is a result with IsError set
-// that says what; the error is not nil only when ctx ended ([context.Canceled]
-// or [context.DeadlineExceeded] is in its chain) or the server was closed
-// ([ErrClosed]).
+// A failure, including an unknown tool, is a result with IsError set. The error is
+// not nil only if ctx ended (its chain has [context.Canceled] or
+// [context.DeadlineExceeded]) or the server was closed ([ErrClosed]).
 func (s *Server) CallTool(ctx context.Context, name string, args json.RawMessage) (*Result, error) {
 	return s.call(ctx, nil, Call{Name: name, Arguments: args})
 }
 
-// call calls a tool for a session, or directly if ss is nil.
+// call calls a tool for a session. A nil ss means a direct call.
 func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error) {
 	if s.lifetime.isClosed() || ss != nil && ss.lifetime.isClosed() {
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
@@ -45,7 +44,7 @@ func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error)
 		if round == maxRoundTrips {
 			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRoundTrips), nil
 		}
-		answers, err := ss.fulfil(ctx, r.InputRequests)
+		answers, err := ss.askAll(ctx, r.InputRequests)
 		if ctx.Err() != nil {
 			return nil, ctxError(ctx, "calling tool", c.Name)
 		}
@@ -68,12 +67,12 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	if err != nil {
 		return Errorf("%s", err), nil
 	}
-	round, err := s.newRoundTrip(ctx, KindTool, &c)
+	trip, err := s.newRoundTrip(ctx, KindTool, &c)
 	if err != nil {
 		return nil, err
 	}
 	sc, life := s.newCallContext(ctx, ss, KindTool, c)
-	sc.roundTrip = round
+	sc.roundTrip = trip
 	j := job{callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: s.limitFor(t, ss), run: t.run}
 	j.inv = Invocation{Kind: KindTool, Name: t.listed.Name, Arguments: args}
 	if t.concurrency == Serial && !sc.serial {
@@ -93,11 +92,11 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	case stuck:
 		return Errorf("Tool '%s' did not run: a call before it has run over its time limit and does not end", c.Name), nil
 	default:
-		return round.tool(s.result(t, j.inv.Result, err))
+		return trip.toolResult(s.result(t, j.inv.Result, err))
 	}
 }
 
-// arguments checks the arguments and applies defaults. Its error is for the model.
+// arguments checks the arguments and sets defaults. The model reads the error.
 func (s *Server) arguments(t *tool, args json.RawMessage, direct bool) (json.RawMessage, error) {
 	if s.opts.SkipValidation || direct && s.opts.SkipDirectValidation {
 		return args, nil
@@ -112,7 +111,7 @@ func (s *Server) arguments(t *tool, args json.RawMessage, direct bool) (json.Raw
 	return nil, errors.New(explain(err, t.listed.Name, "arguments", "input schema"))
 }
 
-// explain turns an error of validation into what the model reads.
+// explain returns the text of a validation error for the model.
 func explain(err error, name, what, schema string) string {
 	var invalid *schemaguard.ValidationError
 	var limit *schemaguard.LimitError
@@ -128,7 +127,7 @@ func explain(err error, name, what, schema string) string {
 	return fmt.Sprintf("Tool '%s': the %s cannot be checked against the %s: %v", name, what, schema, err)
 }
 
-// result makes the final result of what a handler returned.
+// result returns the result of a call whose handler returned r and err.
 func (s *Server) result(t *tool, r *Result, err error) *Result {
 	name := t.listed.Name
 	if err != nil {
@@ -152,7 +151,7 @@ func (s *Server) result(t *tool, r *Result, err error) *Result {
 	return s.checkOutput(t, r)
 }
 
-// errorText calls an error's method, which is code of the user's as well.
+// errorText returns err.Error(), which may panic: it is code of the program.
 func errorText(err error) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -189,7 +188,7 @@ func (ss *Session) CallTool(ctx context.Context, c Call) (*Result, error) {
 	return ss.server.call(ctx, ss, c)
 }
 
-// limitFor is the time limit of a tool's calls (see [Options.Timeout]).
+// limitFor returns the time limit of a tool's calls (see [Options.Timeout]).
 func (s *Server) limitFor(t *tool, ss *Session) time.Duration {
 	if ss != nil {
 		return effectiveTimeout(t.timeout, ss.timeout)

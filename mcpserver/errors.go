@@ -68,8 +68,8 @@ func ProtocolError(err error, version string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 }
 
-// shown is a name from outside as an error repeats it. No name that is known is as
-// long as what is cut.
+// shown returns a name from a client as errors repeat it. It shortens only names
+// that no tool, resource or prompt has.
 func shown(name string) string {
 	const most = 2048
 	if len(name) <= most {
@@ -78,7 +78,7 @@ func shown(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "..."
 }
 
-// ctxError is the error of a call whose context ended.
+// ctxError returns the error of a call whose context ended.
 func ctxError(ctx context.Context, action, name string) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

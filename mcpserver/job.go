@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A job is one run of user code: a handler, reader or generator.
+// A job is one run of a handler or reader.
 type job struct {
 	callCtx  *callContext
 	dispatch *dispatch
@@ -19,8 +19,8 @@ type job struct {
 	inv      Invocation
 }
 
-// do runs a job. If it did not finish, its goroutine may go on for a while, and
-// what it returns is dropped.
+// do runs the job. If the job does not finish, its goroutine may go on, and its
+// result is dropped.
 func (j *job) do(ctx context.Context) (outcome, error) {
 	defer j.callCtx.close()
 	switch j.lifetime.enterCall() {
@@ -45,7 +45,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 	}
 	done := make(chan error, 1) // never blocks: it holds the one result
 	// lifetime.wait waits for it.
-	go func() { //nolint:contextcheck // the handler's context is in the job's scope
+	go func() { //nolint:contextcheck // the handler's context is in the callContext
 		defer j.release()
 		done <- j.guarded()
 	}()
@@ -54,7 +54,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 		return j.ended(ctx, callCtx, err), err
 	case <-callCtx.Done():
 		select {
-		case err := <-done: // both at once: what was done counts
+		case err := <-done: // both at once: the result wins
 			return j.ended(ctx, callCtx, err), err
 		default:
 		}
@@ -66,16 +66,16 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 	}
 }
 
-// inline runs the job in this goroutine.
+// inline runs the job in the calling goroutine.
 func (j *job) inline(ctx, callCtx context.Context, cancel func()) (outcome, error) {
 	defer j.release()
 	stop := context.AfterFunc(j.lifetime.ctx, cancel)
 	defer stop()
-	err := j.guarded() //nolint:contextcheck // the handler's context is in the job's scope
+	err := j.guarded() //nolint:contextcheck // the handler's context is in the callContext
 	return j.ended(ctx, callCtx, err), err
 }
 
-// context makes the context of the handler.
+// context returns the context of the handler.
 func (j *job) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if j.limit == NoTimeout {
 		return context.WithCancel(ctx)
@@ -83,8 +83,8 @@ func (j *job) context(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeoutCause(ctx, j.limit, errCallLimit)
 }
 
-// ended classifies an end. An error after the caller's context or the limit
-// ended comes from that, whatever it says.
+// ended returns the outcome of a handler that returned err. An error after the end
+// of the caller's context or the time limit is attributed to that end.
 func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
 	switch {
 	case err == nil:
@@ -101,7 +101,7 @@ func (j *job) ended(ctx, callCtx context.Context, err error) outcome {
 	return finished
 }
 
-// failed tells the session's client of a handler that did not end well.
+// failed reports a failure to [SessionOptions.OnFailure].
 func (j *job) failed(ctx context.Context, f Failure) {
 	if ss := j.callCtx.session; ss != nil && ss.onFailure != nil {
 		f.Kind, f.Name = j.inv.Kind, j.inv.Name
@@ -112,7 +112,7 @@ func (j *job) failed(ctx context.Context, f Failure) {
 	}
 }
 
-// release ends what the job holds once its code has returned.
+// release is called when the handler has returned.
 func (j *job) release() {
 	if j.slot != nil {
 		j.serial.release()
@@ -120,7 +120,7 @@ func (j *job) release() {
 	j.lifetime.leaveCall()
 }
 
-// abandon is called when nobody waits for the job's code any more.
+// abandon is called when the caller no longer waits for the handler.
 func (j *job) abandon() {
 	if j.slot != nil {
 		j.serial.abandon(j.slot)
@@ -132,8 +132,8 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guarded runs the middleware and the code; a panic becomes an error, and its
-// stack goes to the logger.
+// guarded runs the middleware and the handler. It logs a panic with its stack and
+// returns it as an error.
 func (j *job) guarded() (err error) {
 	ctx := context.Context(j.callCtx)
 	defer func() {

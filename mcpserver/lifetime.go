@@ -88,14 +88,14 @@ func (l *lifetime) wait(grace time.Duration) int64 {
 	}
 }
 
-// An outcome says how a job ended.
+// An outcome is the way in which a job ended.
 type outcome int
 
 const (
-	finished  outcome = iota // run returned
+	finished  outcome = iota // the handler returned
 	cancelled                // the caller's context ended
 	timedOut                 // the time limit passed
 	closed                   // the server or session was closed
-	stuck                    // never started: a serial call before it does not end
-	tooMany                  // never started: too many calls run in the session
+	stuck                    // not started: a serial call before it does not end
+	tooMany                  // not started: too many calls run in the session
 )

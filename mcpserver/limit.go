@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// NoTimeout says that calls have no time limit. The zero value of a time limit
-// means the default instead.
+// NoTimeout as a time limit means none. Zero means the default.
 const NoTimeout time.Duration = -1
 
 // DefaultTimeout is the time limit of calls for which none is set anywhere.
@@ -24,7 +23,7 @@ const (
 
 var errCallLimit = errors.New("mcpserver: the call's time limit passed")
 
-// effectiveTimeout picks the first limit that is set.
+// effectiveTimeout returns the first limit that is set.
 func effectiveTimeout(limits ...time.Duration) time.Duration {
 	for _, l := range limits {
 		if l < 0 {
@@ -37,8 +36,8 @@ func effectiveTimeout(limits ...time.Duration) time.Duration {
 	return DefaultTimeout
 }
 
-// envTimeout reads the limit that the environment sets, 0 if none. It calls
-// warn for a value that is no number, which counts as unset.
+// envTimeout returns the limit that the environment sets, 0 if none. It calls warn
+// for a value that is not a usable number and ignores the value.
 func envTimeout(lookup func(string) (string, bool), warn func(name, value string)) time.Duration {
 	if seconds, ok := envNumber(lookup, envAgentTimeout, warn); ok {
 		return time.Duration(min(max(seconds, 1), 300) * float64(time.Second))
@@ -67,7 +66,7 @@ func envNumber(lookup func(string) (string, bool), name string, warn func(name, 
 	return n, true
 }
 
-// showLimit writes 1m0s as 60s: models count in seconds.
+// showLimit formats whole seconds as seconds: models count in seconds.
 func showLimit(d time.Duration) string {
 	if d%time.Second == 0 {
 		return fmt.Sprintf("%d seconds", d/time.Second)

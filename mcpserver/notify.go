@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// notify hands a notification of a call to the client, in the caller's goroutine.
+// notify sends a notification of a call to the client.
 func (ss *Session) notify(ctx context.Context, n Notification) error {
 	if err := ss.check(ctx); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (ss *Session) notify(ctx context.Context, n Notification) error {
 	return ss.deliver(ctx, n)
 }
 
-// deliver hands a notification to the client.
+// deliver calls SessionOptions.Notify.
 func (ss *Session) deliver(ctx context.Context, n Notification) error {
 	if ss.onNotify == nil {
 		return nil
@@ -30,7 +30,7 @@ func (ss *Session) deliver(ctx context.Context, n Notification) error {
 	})
 }
 
-// announce tells the client that a list has changed.
+// notifyListChanged queues the notification that a list has changed.
 func (ss *Session) notifyListChanged(method string) {
 	n := Notification{Method: method}
 	switch method {
@@ -44,8 +44,8 @@ func (ss *Session) notifyListChanged(method string) {
 	ss.enqueue(n)
 }
 
-// post queues a notification for the pump, unless one like it waits already, so
-// that a burst of changes costs a slow client one message.
+// enqueue queues a notification for sendPending, unless an equal one is queued: a
+// burst of changes costs a slow client one message.
 func (ss *Session) enqueue(n Notification) {
 	if ss.onNotify == nil {
 		return
@@ -63,7 +63,7 @@ func (ss *Session) enqueue(n Notification) {
 	go ss.sendPending() // ends when nothing is pending; lifetime.wait waits for it
 }
 
-// same reports whether two notifications of the pump say the same.
+// same reports whether two queued notifications are equal.
 func (n Notification) same(m Notification) bool {
 	if n.Method != m.Method {
 		return false
@@ -73,7 +73,7 @@ func (n Notification) same(m Notification) bool {
 	return !ok || !ok2 || a.URI == b.URI
 }
 
-// pump hands what is pending to the client.
+// sendPending sends the queued notifications.
 //
 //nolint:contextcheck,nolintlint // it belongs to the session, not to who changed a list; nothing is reported here, but in all callers
 func (ss *Session) sendPending() {
@@ -92,9 +92,9 @@ func (ss *Session) sendPending() {
 	}
 }
 
-// Subscribe asks for a notification each time that the resource changes (see
-// [Server.NotifyResourceUpdated]). The resource must exist, or match a template.
-// A session has at most 1,000 subscriptions.
+// Subscribe requests a notification for each change of the resource (see
+// [Server.NotifyResourceUpdated]). The resource must exist or match a template. A
+// session has at most 1,000 subscriptions.
 func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	if err := ss.check(ctx); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (ss *Session) Subscribe(ctx context.Context, uri string) error {
 	return nil
 }
 
-// maxSubscriptions is how many resources one session may subscribe to.
+// maxSubscriptions is the number of resources that one session may subscribe to.
 const maxSubscriptions = 1000
 
 func (ss *Session) mayAdd(uri string) bool {
@@ -149,7 +149,7 @@ func (ss *Session) Unsubscribe(ctx context.Context, uri string) error {
 	return nil
 }
 
-// NotifyResourceUpdated tells the sessions that subscribed to the resource that it has changed.
+// NotifyResourceUpdated notifies the sessions that subscribed to the resource.
 func (s *Server) NotifyResourceUpdated(uri string) {
 	s.mu.Lock()
 	var open []*Session
@@ -167,7 +167,7 @@ func (s *Server) NotifyResourceUpdated(uri string) {
 	}
 }
 
-// slogLevel translates a level of the protocol.
+// slogLevel returns the level of slog for a level of the protocol.
 func slogLevel(level mcp.LoggingLevel) slog.Level {
 	switch level {
 	case "debug":
@@ -180,8 +180,8 @@ func slogLevel(level mcp.LoggingLevel) slog.Level {
 	return slog.LevelError
 }
 
-// change changes the features by f, which reports whether it changed anything,
-// and tells all sessions.
+// change calls f, which reports whether it changed the features, and notifies all
+// sessions.
 func (s *Server) change(method string, f func(*features) bool) bool {
 	s.mu.Lock()
 	changed := f(&s.features)
@@ -199,9 +199,9 @@ func (s *Server) change(method string, f func(*features) bool) bool {
 	return changed
 }
 
-// Progress tells the client how far the call is: done of total units, total 0
-// if unknown. If the client did not ask for progress it does nothing. After
-// the end of the call it returns [ErrCallEnded].
+// Progress notifies the client that done of total units are done. Total is 0 if
+// unknown. If the client did not ask for progress, Progress does nothing. After the
+// call it returns [ErrCallEnded].
 func (r *Request) Progress(ctx context.Context, done, total float64, msg string) error {
 	ss, err := r.session()
 	if err != nil || ss == nil || r.ProgressToken == nil {
@@ -213,8 +213,8 @@ func (r *Request) Progress(ctx context.Context, done, total float64, msg string)
 }
 
 // Log sends a log message to the client, unless it is below the level that the
-// client set. A direct call logs to the server's logger instead. Data is any
-// value that has a JSON form.
+// client set. A direct call logs to the server's logger instead. Data is any value
+// that encoding/json can encode.
 func (r *Request) Log(ctx context.Context, level mcp.LoggingLevel, logger string, data any) error {
 	ss, err := r.session()
 	if err != nil || r.callCtx == nil {

@@ -6,7 +6,7 @@ import "github.com/modelcontextprotocol/go-sdk/mcp"
 // and compare as strings.
 const v20260728 = "2026-07-28"
 
-// Kind says what a registration or a request is about.
+// A Kind is the kind of a registration or request.
 type Kind string
 
 // The kinds of registrations and requests.
@@ -31,5 +31,5 @@ const (
 // levels are the levels of log messages, the least severe first.
 var levels = []mcp.LoggingLevel{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// metaLogLevel is where a request of protocol 2026-07-28 says which log messages it wants.
+// metaLogLevel is the key in the _meta of a request (2026-07-28) for the level of its log messages.
 const metaLogLevel = "io.modelcontextprotocol/logLevel"

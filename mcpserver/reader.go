@@ -9,13 +9,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A readerFunc runs a reader or prompt handler. It returns what the result asks
-// the client for, if anything.
+// A readerFunc runs a reader or prompt handler and returns the input requests of
+// its result.
 type readerFunc func(ctx context.Context) (requests mcp.InputRequestMap, state string, err error)
 
-// runReader runs a reader or a prompt handler under the pair in force, in as
-// many rounds as it asks the client for input. What run writes must not be read
-// if there is an error. A result means that the client has to be asked.
+// runReader runs a reader or prompt handler, again after each time that it asks the
+// client for input. If runReader fails, run may still be running. A result means
+// that the client must be asked.
 func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name string, args json.RawMessage, run readerFunc) (*Result, error) {
 	c := callFrom(ctx)
 	c.Name, c.Arguments = name, args
@@ -29,7 +29,7 @@ func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name str
 		case round == maxRoundTrips:
 			return nil, fmt.Errorf("%s %q: asked for input more than %d times", doing(kind), name, maxRoundTrips)
 		}
-		if c.InputResponses, err = ss.fulfil(ctx, requests); err != nil {
+		if c.InputResponses, err = ss.askAll(ctx, requests); err != nil {
 			return nil, fmt.Errorf("%s %q: %w", doing(kind), name, err)
 		}
 		c.RequestState = state
@@ -46,7 +46,7 @@ func doing(kind Kind) string {
 	return "reading resource"
 }
 
-// readOnce is one round of runReader.
+// readOnce runs the reader once.
 func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, run readerFunc) (requests mcp.InputRequestMap, state string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", ctxError(ctx, doing(kind), c.Name)
@@ -61,7 +61,7 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if ss != nil {
 		limit = ss.timeout
 	}
-	var got Result // only what it asks for
+	var got Result // only its input requests
 	j := job{
 		callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
 		run: func(ctx context.Context, _ *Invocation) (err error) {
@@ -84,5 +84,5 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if panicked := new(panicError); errors.As(err, &panicked) {
 		return nil, "", fmt.Errorf("%s %q: internal error", doing(kind), c.Name)
 	}
-	return trip.read(got.InputRequests, got.RequestState, err)
+	return trip.readResult(got.InputRequests, got.RequestState, err)
 }

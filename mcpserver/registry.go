@@ -13,7 +13,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// features are what a server has now. They are guarded by Server.mu.
+// features holds the tools, resources and prompts of a server. Server.mu guards it.
 type features struct {
 	tools     ordered[*tool]
 	resources ordered[*resource]
@@ -28,7 +28,7 @@ func (f *features) init() {
 	f.prompts.init()
 }
 
-// An ordered map keeps the order in which its entries came.
+// An ordered map keeps the order in which entries were added.
 type ordered[T any] struct {
 	next  int
 	items map[string]ordinal[T]
@@ -51,7 +51,7 @@ func (o *ordered[T]) add(key string, item T) bool {
 	return true
 }
 
-// remove reports whether any of the keys was there.
+// remove reports whether it removed anything.
 func (o *ordered[T]) remove(keys []string) bool {
 	before := len(o.items)
 	for _, key := range keys {
@@ -73,14 +73,14 @@ func (o *ordered[T]) list() []T {
 	return items
 }
 
-// A registry is an immutable view of a server's features. Calls read it without
-// a lock; it is made anew at the first read after a change.
+// A registry is an immutable view of a server's features. Calls read it without a
+// lock. The first read after a change makes a new one.
 type registry struct {
 	tools     map[string]*tool
 	resources map[string]*resource
 	prompts   map[string]*prompt
 	templates []*template
-	completes bool // some prompt has enums to suggest
+	completes bool // a prompt has enums to suggest
 
 	listedTools     []*mcp.Tool
 	listedResources []*mcp.Resource
@@ -90,7 +90,7 @@ type registry struct {
 
 func (r *registry) tool(name string) *tool { return r.tools[name] }
 
-// registry returns the view of the moment.
+// registry returns the current view.
 func (s *Server) registry() *registry {
 	if r := s.snapshot.Load(); r != nil {
 		return r
@@ -126,10 +126,10 @@ func (f *features) view() *registry {
 	return r
 }
 
-// errDuplicate says that a name is taken; the first keeps it.
+// errDuplicate reports a name that is taken. The first registration keeps it.
 var errDuplicate = fmt.Errorf("the name is taken; the one that was there first stays")
 
-// freeze copies a value by way of JSON, so that later changes by the caller have no effect.
+// copyJSON returns a deep copy of v, made by way of JSON.
 func copyJSON[T any](v *T) (*T, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -142,11 +142,10 @@ func copyJSON[T any](v *T) (*T, error) {
 	return c, nil
 }
 
-// A ToolList is a list of tools. Its JSON is the protocol's, and each tool in it has
-// a name, a description and an input schema, even an empty description.
+// A ToolList is a list of tools whose JSON includes empty descriptions.
 type ToolList []*mcp.Tool
 
-// MarshalJSON writes the list as an array, a nil one too.
+// MarshalJSON returns an array, also for a nil list.
 func (l ToolList) MarshalJSON() ([]byte, error) {
 	type described struct {
 		*mcp.Tool
@@ -170,9 +169,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// ListTools returns the tools in the order of their registration. An
-// InputSchema or OutputSchema there is a [json.RawMessage]. The caller must not
-// modify what it gets.
+// ListTools returns the tools in the order of their registration. Their schemas are
+// [json.RawMessage] values. The caller must not modify the tools.
 func (s *Server) ListTools() ToolList { return slices.Clone(s.registry().listedTools) }
 
 // ListResources returns the resources in the order of their registration. The

@@ -7,126 +7,123 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Request is what a handler can know about the call that it serves, and its
-// line to the client. It is safe for concurrent use. The handler must not
-// modify what its fields refer to.
+// A Request describes the call that a handler serves. Its methods send messages to
+// the client. It is safe for concurrent use. The handler must not modify what its
+// fields refer to.
 type Request struct {
 	Kind Kind
 	// Name is the name of the tool or prompt, or the URI of the resource.
 	Name string
 	// SessionID is empty for a direct call.
 	SessionID string
-	// RequestID is the id of the request that carried the call, as its JSON text; empty if there was none.
+	// RequestID is the JSON text of the id of the JSON-RPC request, empty if there was none.
 	RequestID string
 	// ProgressToken is nil if the caller wants no progress notifications.
 	ProgressToken any
 	Meta          mcp.Meta
-	// Client, ClientCapabilities and ProtocolVersion describe the client, as far as it told.
+	// Client, ClientCapabilities and ProtocolVersion describe the client, where known.
 	Client             *mcp.Implementation
 	ClientCapabilities *mcp.ClientCapabilities
 	ProtocolVersion    string
-	// InputResponses and RequestState are there when the call comes again with
-	// the answers to [Result.InputRequests].
+	// InputResponses are the answers to [Result.InputRequests] of an earlier call,
+	// RequestState is its state.
 	InputResponses mcp.InputResponseMap
 	RequestState   string
 
 	callCtx *callContext
 }
 
-// A scope is one call. It is the context that its handler gets; handlers of
-// nested calls find it there. Its pair governs them while the call lasts.
+// A callContext is one call, and the context of its handler. Nested calls find it
+// there. Its dispatch applies to them while the call lasts.
 type callContext struct {
 	context.Context
 
 	request   Request
 	server    *Server
 	session   *Session   // nil for a direct call outside of all sessions
-	serial    bool       // the call, or one that it is nested in, holds the server's serial slot
-	roundTrip *roundTrip // nil: the client can be asked while the call runs
+	serial    bool       // the call, or one around it, holds the server's serial slot
+	roundTrip *roundTrip // nil if the client can be asked while the call runs
 
-	dispatch atomic.Pointer[dispatch] // nil once the call has ended
+	dispatch atomic.Pointer[dispatch] // nil after the call
 }
 
 type callContextKey struct{}
 
-// Value makes the scope itself what its contexts carry.
-func (s *callContext) Value(key any) any {
+// Value returns the callContext itself for its key.
+func (c *callContext) Value(key any) any {
 	if _, ok := key.(callContextKey); ok {
-		return s
+		return c
 	}
-	return s.Context.Value(key)
+	return c.Context.Value(key)
 }
 
 func callContextFrom(ctx context.Context) *callContext {
-	s, _ := ctx.Value(callContextKey{}).(*callContext)
-	return s
+	c, _ := ctx.Value(callContextKey{}).(*callContext)
+	return c
 }
 
-// close ends the scope; who holds its context cannot use it for more calls.
-func (s *callContext) close() { s.dispatch.Store(nil) }
+// close ends the call: its context cannot be used for more.
+func (c *callContext) close() { c.dispatch.Store(nil) }
 
-func (s *callContext) live() bool { return s.dispatch.Load() != nil }
-
-// RequestFrom returns the request of the call that ctx belongs to. It is never
-// nil: outside of calls it is empty and its line leads nowhere.
+// RequestFrom returns the request of the call that ctx belongs to. Outside of calls
+// it is empty, never nil.
 func RequestFrom(ctx context.Context) *Request {
-	if s := callContextFrom(ctx); s != nil {
-		return &s.request
+	if c := callContextFrom(ctx); c != nil {
+		return &c.request
 	}
 	return &Request{}
 }
 
-// Dispatch returns the scheduling and middleware in force: the pair of the call
-// while it lasts, then the server's own.
+// Dispatch returns the scheduling and middleware of the call while it lasts, then
+// those of the server.
 func (r *Request) Dispatch() (Scheduling, Middleware) {
 	if r.callCtx == nil {
 		return Concurrent, nil
 	}
-	if pair := r.callCtx.dispatch.Load(); pair != nil {
-		return pair.scheduling, pair.middleware
+	if d := r.callCtx.dispatch.Load(); d != nil {
+		return d.scheduling, d.middleware
 	}
 	return r.callCtx.server.Dispatch()
 }
 
-// session returns the session, nil without one, or an error if the call is over.
+// session returns the session, nil without one, or an error after the call.
 func (r *Request) session() (*Session, error) {
-	if r.callCtx == nil {
+	switch {
+	case r.callCtx == nil:
 		return nil, nil
-	}
-	if !r.callCtx.live() {
+	case r.callCtx.dispatch.Load() == nil:
 		return nil, ErrCallEnded
 	}
 	return r.callCtx.session, nil
 }
 
-// newCallContext makes the scope of a call and finds the lifetime that it counts in.
+// newCallContext returns the context of a call, and the lifetime that counts it.
 func (s *Server) newCallContext(ctx context.Context, ss *Session, kind Kind, c Call) (*callContext, *lifetime) {
-	sc := &callContext{server: s, session: ss}
-	sc.request = Request{
+	cc := &callContext{server: s, session: ss}
+	cc.request = Request{
 		Kind: kind, Name: c.Name, RequestID: c.RequestID, ProgressToken: c.ProgressToken, Meta: c.Meta,
 		Client: c.Client, ClientCapabilities: c.ClientCapabilities, ProtocolVersion: c.ProtocolVersion,
-		InputResponses: c.InputResponses, RequestState: c.RequestState, callCtx: sc,
+		InputResponses: c.InputResponses, RequestState: c.RequestState, callCtx: cc,
 	}
-	pair, life := s.dispatch.Load(), s.lifetime
+	how, counts := s.dispatch.Load(), s.lifetime
 	if outer := callContextFrom(ctx); outer != nil {
-		sc.serial = outer.serial && outer.server == s
-		// One read of the pair decides: governed by it as a whole, or not at all.
-		if live := outer.dispatch.Load(); live != nil && ss == nil {
-			pair = live
+		cc.serial = outer.serial && outer.server == s
+		if d := outer.dispatch.Load(); d != nil && ss == nil {
+			how = d
 			if outer.server == s {
-				sc.session = outer.session
+				cc.session = outer.session
 			}
 		}
 	}
 	if ss != nil {
-		pair, life = ss.dispatch, ss.lifetime
+		how, counts = ss.dispatch, ss.lifetime
 	}
-	sc.dispatch.Store(pair)
-	if ss := sc.session; ss != nil {
-		sc.request.SessionID = ss.id
-		if sc.request.Client == nil {
-			sc.request.Client = ss.client
+	cc.dispatch.Store(how)
+	if ss := cc.session; ss != nil {
+		cc.request.SessionID = ss.id
+		if cc.request.Client == nil {
+			cc.request.Client = ss.client
 		}
 	}
-	return sc, life
+	return cc, counts
 }

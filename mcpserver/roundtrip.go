@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,23 +14,24 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrInputRequired is what [Request.Elicit], [Request.Sample] and
-// [Request.ListRoots] return where the client cannot be asked while the call runs
-// (protocol 2026-07-28). The handler returns it, wrapped or not. The call then
-// ends with the question as its result, the client calls again with the answer,
-// and the handler runs anew from its beginning; this time the same question
-// returns the answer. What a handler does before it asks is done once a round.
+// ErrInputRequired is returned by [Request.Elicit], [Request.Sample] and
+// [Request.ListRoots] where the client cannot be asked while the call runs (protocol
+// 2026-07-28). The handler must return it, wrapped or not. The call then ends with
+// the request as its result, the client calls again with the answer, and the
+// handler runs again from its beginning; this time the same request returns the
+// answer. What a handler does before it asks is repeated each time.
 var ErrInputRequired = errors.New("mcpserver: the client must be asked first; the handler must return this error")
 
-// maxRoundTrips is how many times a call may ask for input.
-const maxRoundTrips = 10
+const (
+	// maxRoundTrips is the number of times that a call may ask for input.
+	maxRoundTrips = 10
+	// inputKeyPrefix marks requests that a handler made through its Request, as
+	// opposed to those in its result.
+	inputKeyPrefix = "tenon-"
+)
 
-// inputKeyPrefix marks the questions that a handler asked through its Request, as
-// opposed to those that it put into its result.
-const inputKeyPrefix = "tenon-"
-
-// rounds is one round of a call whose client cannot be asked while it runs. The
-// n-th question of one run of the handler is taken for the n-th of the next.
+// A roundTrip is one run of a call whose client cannot be asked while it runs. The
+// n-th request of one run of the handler is the n-th of the next.
 type roundTrip struct {
 	server *Server
 	owner  stateOwner
@@ -39,28 +39,76 @@ type roundTrip struct {
 
 	mu      sync.Mutex // guards the rest
 	asked   int
-	known   map[string]json.RawMessage // the answers of this and earlier rounds
-	next    mcp.InputRequestMap        // the questions that have no answer yet
-	missing string                     // the capability that the client would need
+	answers map[string]json.RawMessage // of this and earlier runs
+	pending mcp.InputRequestMap        // requests without an answer
+	missing string                     // a capability that the client would need
 }
 
-// A roundTripState is what the client carries from one round to the next.
+// A roundTripState is kept by the client from one run to the next.
 type roundTripState struct {
 	Handler string                     `json:"h,omitempty"` // the handler's own state
-	Known   map[string]json.RawMessage `json:"k,omitempty"`
-	Asked   map[string]pendingInput    `json:"a,omitempty"` // what the client is to answer, by key
-	Sealed  int64                      `json:"t"`           // when, in nanoseconds of Unix time
+	Answers map[string]json.RawMessage `json:"k,omitempty"`
+	Pending map[string]pendingInput    `json:"a,omitempty"`
+	Sealed  int64                      `json:"t"` // in nanoseconds of Unix time
 }
 
-// newRoundTrip prepares a round of c, nil if the client of c can be asked while the
-// call runs. It opens the sealed state, takes out the answers to what the
-// handler asked through its Request, and leaves in c those to what the handler
-// asked by its result. Its errors are errors of the protocol.
+// A pendingInput is the part of a request in the state that its answer is checked with.
+type pendingInput struct {
+	Capability string          `json:"k"`
+	Schema     json.RawMessage `json:"s,omitempty"`
+}
+
+func newPendingInput(request mcp.InputRequest) (pendingInput, error) {
+	in := pendingInput{Capability: capability(request)}
+	p, ok := request.(*mcp.ElicitParams)
+	if !ok {
+		return in, nil
+	}
+	if _, err := newElicitCheck(p); err != nil || p.RequestedSchema == nil {
+		return in, err
+	}
+	var err error
+	in.Schema, err = json.Marshal(p.RequestedSchema)
+	return in, err
+}
+
+// check checks the client's answer.
+func (in pendingInput) check(response mcp.InputResponse) error {
+	answered := "sampling"
+	switch response.(type) {
+	case *mcp.ElicitResult:
+		answered = "elicitation"
+	case *mcp.ListRootsResult:
+		answered = "roots"
+	}
+	if in.Capability != answered {
+		return fmt.Errorf("it does not answer the %s request that was sent", in.Capability)
+	}
+	switch r := response.(type) {
+	case *mcp.ElicitResult:
+		check, err := parseElicitCheck(in.Schema)
+		if err == nil {
+			_, err = check.take(r)
+		}
+		return err
+	case *mcp.ListRootsResult:
+		return checkRoots(r.Roots)
+	}
+	return nil
+}
+
+// newRoundTrip begins a run of c. It returns nil if the client of c can be asked
+// while the call runs. It opens the sealed state, takes the answers to requests that
+// the handler made through its Request, and leaves in c those to requests in the
+// handler's result. Its errors are JSON-RPC errors.
 func (s *Server) newRoundTrip(ctx context.Context, kind Kind, c *Call) (*roundTrip, error) {
 	if !c.MultiRoundTrip {
 		return nil, nil
 	}
-	r := &roundTrip{server: s, owner: s.newStateOwner(ctx, kind, c), caps: c.ClientCapabilities, known: make(map[string]json.RawMessage)}
+	r := &roundTrip{server: s, owner: s.newStateOwner(ctx, kind, c), caps: c.ClientCapabilities, answers: make(map[string]json.RawMessage)}
+	if r.caps == nil {
+		r.caps = &mcp.ClientCapabilities{}
+	}
 	var state roundTripState
 	if c.RequestState != "" {
 		var err error
@@ -70,47 +118,46 @@ func (s *Server) newRoundTrip(ctx context.Context, kind Kind, c *Call) (*roundTr
 		case err != nil:
 			return nil, invalidParams("requestState is not one that this server gave for this call")
 		}
-		maps.Copy(r.known, state.Known)
+		maps.Copy(r.answers, state.Answers)
 	}
 	c.RequestState = state.Handler
 	var err error
-	if c.InputResponses, err = r.take(c.InputResponses, state.Asked); err != nil {
+	if c.InputResponses, err = r.take(c.InputResponses, state.Pending); err != nil {
 		return nil, invalidParams("inputResponses: " + err.Error())
 	}
-	if len(r.known) > maxRoundTrips {
+	if len(r.answers) > maxRoundTrips {
 		return nil, invalidParams(fmt.Sprintf("more than %d answers", maxRoundTrips))
 	}
 	return r, nil
 }
 
-// take takes out of responses those to what the handler asked through its Request
-// and returns those to what it asked by its result. Answers to what nobody asked
-// never reach a handler: those that claim to be of the first kind are an error,
-// others are passed over, as the protocol wants it.
-func (r *roundTrip) take(responses mcp.InputResponseMap, asked map[string]pendingInput) (own mcp.InputResponseMap, err error) {
+// take keeps the answers to requests that the handler made through its Request and
+// returns those to requests in its result. Other answers never reach a handler:
+// under a key of the first kind they are an error, under any other they are
+// ignored, as the protocol asks.
+func (r *roundTrip) take(responses mcp.InputResponseMap, pending map[string]pendingInput) (own mcp.InputResponseMap, err error) {
 	for key, response := range responses {
-		question, was := asked[key]
-		_, known := r.known[key]
-		switch {
-		case was:
-		case known || !strings.HasPrefix(key, inputKeyPrefix):
-			continue
-		default:
+		request, asked := pending[key]
+		ours := strings.HasPrefix(key, inputKeyPrefix)
+		if !asked {
+			if _, known := r.answers[key]; known || !ours {
+				continue
+			}
 			return nil, fmt.Errorf("%q answers nothing that was asked", key)
 		}
-		if err := question.check(response); err != nil {
+		if err := request.check(response); err != nil {
 			return nil, fmt.Errorf("%q: %w", key, err)
 		}
-		if !strings.HasPrefix(key, inputKeyPrefix) {
-			if own == nil {
-				own = make(mcp.InputResponseMap)
+		if ours {
+			if r.answers[key], err = json.Marshal(response); err != nil {
+				return nil, err
 			}
-			own[key] = response
 			continue
 		}
-		if r.known[key], err = json.Marshal(response); err != nil {
-			return nil, err
+		if own == nil {
+			own = make(mcp.InputResponseMap)
 		}
+		own[key] = response
 	}
 	return own, nil
 }
@@ -119,61 +166,41 @@ func invalidParams(what string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
 }
 
-// ask returns the answer to the handler's next question, or notes the question.
-func (r *roundTrip) ask(question mcp.InputRequest) (mcp.InputResponse, error) {
-	kind := questionKind(question)
-	answer, supported := r.answerTo(question)
+// ask returns the answer to the handler's next request, or notes the request.
+func (r *roundTrip) ask(request mcp.InputRequest) (mcp.InputResponse, error) {
+	var answer mcp.InputResponse = new(mcp.CreateMessageWithToolsResult)
+	supported := r.caps.Sampling != nil
+	switch request.(type) {
+	case *mcp.ElicitParams:
+		answer, supported = new(mcp.ElicitResult), r.caps.Elicitation != nil
+	case *mcp.ListRootsParams:
+		answer, supported = new(mcp.ListRootsResult), r.caps.RootsV2 != nil
+	}
+	needs := capability(request)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !supported {
-		r.missing = kind
-		return nil, fmt.Errorf("%s: %w", kind, ErrNotSupported)
+		r.missing = needs
+		return nil, fmt.Errorf("%s: %w", needs, ErrNotSupported)
 	}
 	r.asked++
-	key := inputKeyPrefix + kind + "-" + strconv.Itoa(r.asked)
-	if raw, ok := r.known[key]; ok {
+	key := inputKeyPrefix + needs + "-" + strconv.Itoa(r.asked)
+	if raw, ok := r.answers[key]; ok {
 		if err := json.Unmarshal(raw, answer); err != nil {
 			return nil, fmt.Errorf("decoding the client's answer: %w", err)
 		}
 		return answer, nil
 	}
-	if r.next == nil {
-		r.next = make(mcp.InputRequestMap)
+	if r.pending == nil {
+		r.pending = make(mcp.InputRequestMap)
 	}
-	r.next[key] = question
+	r.pending[key] = request
 	return nil, ErrInputRequired
 }
 
-// questionKind names a question after the capability that it needs.
-func questionKind(question mcp.InputRequest) string {
-	switch question.(type) {
-	case *mcp.ElicitParams:
-		return "elicitation"
-	case *mcp.ListRootsParams:
-		return "roots"
-	}
-	return "sampling"
-}
-
-// answerTo says what the answer to a question looks like, and whether the client
-// declared the capability that it needs.
-func (r *roundTrip) answerTo(question mcp.InputRequest) (answer mcp.InputResponse, supported bool) {
-	caps := r.caps
-	if caps == nil {
-		caps = &mcp.ClientCapabilities{}
-	}
-	switch question.(type) {
-	case *mcp.ElicitParams:
-		return new(mcp.ElicitResult), caps.Elicitation != nil
-	case *mcp.ListRootsParams:
-		return new(mcp.ListRootsResult), caps.RootsV2 != nil
-	}
-	return new(mcp.CreateMessageWithToolsResult), caps.Sampling != nil
-}
-
-// end says what a run of the handler has come to: nothing beside its own
-// result, an error of the protocol, or questions and the state that belongs to
-// them. If the handler did not fail, its questions do not count: it can do without.
+// end returns the input requests of a run whose handler failed, and the state for
+// its next run. It returns nothing if the handler did not fail or did not ask: then
+// its own result counts. Its errors are JSON-RPC errors.
 func (r *roundTrip) end(failed bool) (mcp.InputRequestMap, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,46 +208,42 @@ func (r *roundTrip) end(failed bool) (mcp.InputRequestMap, string, error) {
 	case !failed:
 		return nil, "", nil
 	case r.missing != "":
-		return nil, "", missingCapability(r.missing)
-	case r.next == nil:
+		data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{r.missing: struct{}{}}})
+		if err != nil {
+			return nil, "", err
+		}
+		return nil, "", &jsonrpc.Error{
+			Code:    mcp.CodeMissingRequiredClientCapabilities,
+			Message: "the client does not declare the capability " + r.missing + ", which this request needs",
+			Data:    data,
+		}
+	case r.pending == nil:
 		return nil, "", nil
 	}
-	asked := make(map[string]pendingInput, len(r.next))
-	for key, question := range r.next { // checked when they are asked again
-		asked[key] = pendingInput{Kind: questionKind(question)}
+	pending := make(map[string]pendingInput, len(r.pending))
+	for key, request := range r.pending { // their answers are checked when the handler asks again
+		pending[key] = pendingInput{Capability: capability(request)}
 	}
-	state, err := r.server.sealState(r.owner, roundTripState{Known: r.known, Asked: asked})
-	return r.next, state, err
+	state, err := r.server.sealState(r.owner, roundTripState{Answers: r.answers, Pending: pending})
+	return r.pending, state, err
 }
 
-func missingCapability(name string) error {
-	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{name: struct{}{}}})
-	if err != nil {
-		return err
-	}
-	return &jsonrpc.Error{
-		Code:    mcp.CodeMissingRequiredClientCapabilities,
-		Message: "the client does not declare the capability " + name + ", which this request needs",
-		Data:    data,
-	}
-}
-
-// seal is the state of a result that asks for input by itself.
+// seal returns the state for the next run after a result with input requests.
 func (r *roundTrip) seal(state string, requests mcp.InputRequestMap) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asked := make(map[string]pendingInput, len(requests))
-	for key, question := range requests {
+	pending := make(map[string]pendingInput, len(requests))
+	for key, request := range requests {
 		var err error
-		if asked[key], err = newPendingInput(question); err != nil {
+		if pending[key], err = newPendingInput(request); err != nil {
 			return "", fmt.Errorf("input %q: %w", key, err)
 		}
 	}
-	return r.server.sealState(r.owner, roundTripState{Handler: state, Known: r.known, Asked: asked})
+	return r.server.sealState(r.owner, roundTripState{Handler: state, Answers: r.answers, Pending: pending})
 }
 
-// tool is what the result of a tool comes to in this round. A nil r changes nothing.
-func (r *roundTrip) tool(result *Result) (*Result, error) {
+// toolResult returns the result of a run of a tool. A nil r changes nothing.
+func (r *roundTrip) toolResult(result *Result) (*Result, error) {
 	if r == nil {
 		return result, nil
 	}
@@ -231,18 +254,15 @@ func (r *roundTrip) tool(result *Result) (*Result, error) {
 		return &out, err
 	}
 	requests, state, err := r.end(result.IsError)
-	if err != nil {
-		return nil, err
-	}
-	if requests == nil {
-		return result, nil
+	if err != nil || requests == nil {
+		return result, err
 	}
 	return &Result{InputRequests: requests, RequestState: state}, nil
 }
 
-// read is what a reader or a prompt handler comes to in this round: what it asks
-// for, if anything, and its failure. A nil r changes nothing.
-func (r *roundTrip) read(requests mcp.InputRequestMap, state string, failure error) (mcp.InputRequestMap, string, error) {
+// readResult returns the input requests, the state and the error of a run of a
+// reader or prompt handler. A nil r changes nothing.
+func (r *roundTrip) readResult(requests mcp.InputRequestMap, state string, failure error) (mcp.InputRequestMap, string, error) {
 	if r == nil {
 		return requests, state, failure
 	}
@@ -251,101 +271,11 @@ func (r *roundTrip) read(requests mcp.InputRequestMap, state string, failure err
 		return requests, state, err
 	}
 	requests, state, err := r.end(failure != nil)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, "", err
-	}
-	if requests == nil {
+	case requests == nil:
 		return nil, "", failure
 	}
 	return requests, state, nil
-}
-
-// fulfil asks the client of a session, which can be asked, for what a result wants.
-func (ss *Session) fulfil(ctx context.Context, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
-	if len(requests) == 0 {
-		return nil, errors.New("the server is busy, try again later") // what an empty map says
-	}
-	answers := make(mcp.InputResponseMap, len(requests))
-	for _, key := range slices.Sorted(maps.Keys(requests)) {
-		answer, err := ss.answer(ctx, requests[key])
-		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", key, err)
-		}
-		answers[key] = answer
-	}
-	return answers, nil
-}
-
-func (ss *Session) answer(ctx context.Context, request mcp.InputRequest) (mcp.InputResponse, error) {
-	switch p := request.(type) {
-	case *mcp.ElicitParams:
-		return ss.askUser(ctx, p)
-	case *mcp.CreateMessageParams:
-		result, err := ss.askModel(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		// What a client of 2026-07-28 sends is decoded to this type as well.
-		return &mcp.CreateMessageWithToolsResult{
-			Meta: result.Meta, Content: []mcp.Content{result.Content}, Model: result.Model,
-			Role: result.Role, StopReason: result.StopReason,
-		}, nil
-	case *mcp.ListRootsParams:
-		roots, err := ss.askRoots(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &mcp.ListRootsResult{Roots: roots}, nil
-	}
-	return nil, ErrNotSupported
-}
-
-// An pendingInput is what the sealed state of a call keeps of a question, so that only
-// an answer to it counts in the next round.
-type pendingInput struct {
-	Kind   string          `json:"k"` // as questionKind has it
-	Schema json.RawMessage `json:"s,omitempty"`
-}
-
-func newPendingInput(question mcp.InputRequest) (pendingInput, error) {
-	a := pendingInput{Kind: questionKind(question)}
-	p, ok := question.(*mcp.ElicitParams)
-	if !ok {
-		return a, nil
-	}
-	if _, err := newElicitCheck(p); err != nil || p.RequestedSchema == nil {
-		return a, err
-	}
-	var err error
-	a.Schema, err = json.Marshal(p.RequestedSchema)
-	return a, err
-}
-
-// check checks the client's answer to the question.
-func (a pendingInput) check(response mcp.InputResponse) error {
-	kind := ""
-	switch r := response.(type) {
-	case *mcp.ElicitResult:
-		kind = "elicitation"
-		if a.Kind != kind {
-			break
-		}
-		check, err := elicitCheckOf(a.Schema)
-		if err != nil {
-			return err
-		}
-		_, err = check.take(r)
-		return err
-	case *mcp.ListRootsResult:
-		kind = "roots"
-		if a.Kind == kind {
-			return checkRoots(r.Roots)
-		}
-	case *mcp.CreateMessageResult, *mcp.CreateMessageWithToolsResult:
-		kind = "sampling"
-	}
-	if a.Kind != kind {
-		return fmt.Errorf("the answer is none to the %s request that was sent", a.Kind)
-	}
-	return nil
 }

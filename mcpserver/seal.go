@@ -15,12 +15,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A stateOwner says which call a state belongs to: it is worth nothing to another.
+// A stateOwner identifies the call that a state belongs to. No other call can open it.
 type stateOwner []byte
 
-// newStateOwner is the owner of the state of a call: the server, the kind, the
-// name, the arguments, whichever way they are spaced, and the user that the call's
-// bearer token names.
+// newStateOwner returns the owner of the state of a call: the server, the kind, the
+// name, the arguments and the user that the call's bearer token names.
 func (s *Server) newStateOwner(ctx context.Context, kind Kind, c *Call) stateOwner {
 	args := c.Arguments
 	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || string(trimmed) == "null" {
@@ -33,8 +32,8 @@ func (s *Server) newStateOwner(ctx context.Context, kind Kind, c *Call) stateOwn
 	return fmt.Appendf(nil, "%q %s %q %x %q", s.name, kind, c.Name, sha256.Sum256(canonicalJSON(args)), user)
 }
 
-// stateCipher makes the cipher that seals states. The protocol demands that
-// servers which do not know their clients encrypt and sign them; here all do.
+// stateCipher returns the cipher that encrypts and authenticates states. The
+// protocol requires that of servers that do not know their clients.
 func stateCipher(key []byte) (cipher.AEAD, error) {
 	sum := sha256.Sum256(key)
 	block, err := aes.NewCipher(sum[:])
@@ -44,7 +43,7 @@ func stateCipher(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// sealState seals a state for its owner and for [Options.StateLifetime] from now.
+// sealState seals a state for its owner. It expires after [Options.StateLifetime].
 func (s *Server) sealState(owner stateOwner, state roundTripState) (string, error) {
 	state.Sealed = time.Now().UnixNano()
 	plain, err := json.Marshal(state)
@@ -58,7 +57,7 @@ func (s *Server) sealState(owner stateOwner, state roundTripState) (string, erro
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, owner)), nil
 }
 
-// errStateExpired says that a state is older than [Options.StateLifetime].
+// errStateExpired reports that a state is older than [Options.StateLifetime].
 var errStateExpired = errors.New("requestState has expired; call again without it")
 
 func (s *Server) openState(owner stateOwner, sealed string) (roundTripState, error) {

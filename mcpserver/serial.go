@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A serialQueue lets one call at a time run, in the order of arrival.
+// A serialQueue runs one call at a time, in the order of arrival.
 //
-// Nobody waits for ever behind a handler that ignores its context: when the call
-// that runs has been given up by its caller, those behind it wait for it no
-// longer than for their own time limit.
+// No call waits for ever behind a handler that ignores its context: once the caller
+// of the running call no longer waits for it, the calls behind it wait for their
+// own time limit at most.
 type serialQueue struct {
 	mu      sync.Mutex // guards the rest
 	holder  *serialSlot
-	overdue bool // nobody waits for the holder any more
+	overdue bool // the caller of the holder no longer waits
 	waiting []*serialSlot
 }
 
-// A serialSlot is one call's place in a queue.
+// A serialSlot is the place of one call in a queue.
 type serialSlot struct {
 	granted chan struct{} // closed when the call may run
 	overdue chan struct{} // closed when the holder before it is overdue
 	warned  bool          // overdue is closed
 }
 
-// acquire waits until the call may run. Only with finished does it return a slot.
+// acquire waits until the call may run. The slot is valid if the outcome is finished.
 func (q *serialQueue) acquire(ctx context.Context, limit time.Duration, done <-chan struct{}) (*serialSlot, outcome) {
 	slot := &serialSlot{granted: make(chan struct{}), overdue: make(chan struct{})}
 	q.mu.Lock()
@@ -47,7 +47,7 @@ func (q *serialQueue) acquire(ctx context.Context, limit time.Duration, done <-c
 	return slot, how
 }
 
-// wait waits for the grant.
+// wait waits until the call may run.
 func (s *serialSlot) wait(ctx context.Context, limit time.Duration, done <-chan struct{}) outcome {
 	select {
 	case <-s.granted:
@@ -75,7 +75,7 @@ func (s *serialSlot) wait(ctx context.Context, limit time.Duration, done <-chan 
 	}
 }
 
-// warn tells the slot that the holder is overdue. The queue's lock is held.
+// warn closes s.overdue. The caller holds the queue's lock.
 func (s *serialSlot) warn() {
 	if !s.warned {
 		s.warned = true
@@ -83,7 +83,7 @@ func (s *serialSlot) warn() {
 	}
 }
 
-// forget takes a slot out of the queue; it reports false if it was granted already.
+// forget removes a slot from the queue. It reports false if the call may run already.
 func (q *serialQueue) forget(slot *serialSlot) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +95,7 @@ func (q *serialQueue) forget(slot *serialSlot) bool {
 	return true
 }
 
-// release gives the slot to the next in line.
+// release lets the next call run.
 func (q *serialQueue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,12 +107,12 @@ func (q *serialQueue) release() {
 	}
 }
 
-// abandon says that nobody waits for slot's call any more, though it may still run.
+// abandon marks slot's call as overdue: its caller no longer waits, but it may still run.
 func (q *serialQueue) abandon(slot *serialSlot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.holder != slot {
-		return // it ended just now
+		return // it has ended
 	}
 	q.overdue = true
 	for _, w := range q.waiting {

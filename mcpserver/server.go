@@ -15,71 +15,65 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// DefaultStateLifetime is how long a client may take to answer a question by
-// default (see [Options.StateLifetime]).
+// DefaultStateLifetime is the default of [Options.StateLifetime].
 const DefaultStateLifetime = time.Hour
 
-// DefaultMaxCalls is how many calls a session may have running at a time by
-// default (see [Options.MaxCalls]).
+// DefaultMaxCalls is the default of [Options.MaxCalls].
 const DefaultMaxCalls = 1000
 
-// closeGrace is how long Close waits for handlers to end.
+// closeGrace bounds the time that Close waits for handlers.
 const closeGrace = time.Second
 
-// Options configures a server. The zero value, like a nil pointer, means the defaults.
+// Options configures a server. The zero value and a nil pointer mean the defaults.
 type Options struct {
 	// Version is the server's version; "" means 1.0.0.
 	Version string
-	// Title is the server's name for people, Instructions its advice to the model.
+	// Title is the name for people, Instructions the advice to the model.
 	Title, Instructions string
 	WebsiteURL          string
 	Icons               []mcp.Icon
-	// Logger gets warnings about what was registered wrongly and about
-	// handlers that panic or do not end. Nil discards them.
+	// Logger records rejected registrations and handlers that panic or do not end.
+	// If nil, nothing is logged.
 	Logger *slog.Logger
-	// Timeout is the time limit of each call of a handler. The first that is
-	// set counts: [Tool.Timeout], [SessionOptions.Timeout], this one, the
-	// environment's CLAUDE_AGENT_TOOL_TIMEOUT (seconds, 1 to 300) and
+	// Timeout is the time limit of each call of a handler. The first of these that
+	// is set applies: [Tool.Timeout], [SessionOptions.Timeout], Timeout, the
+	// environment variables CLAUDE_AGENT_TOOL_TIMEOUT (seconds, 1 to 300) and
 	// MCP_TOOL_TIMEOUT (milliseconds), [DefaultTimeout]. [NoTimeout] means none.
 	Timeout time.Duration
-	// MaxCalls bounds the calls that one session may have running at a time: of
-	// tools, readers, prompts and Complete, those among them that were given up
-	// and do not end. A tool call more is a result with IsError set, any other
-	// an error that wraps [ErrTooManyCalls]. Over HTTP it also bounds the calls of
+	// MaxCalls bounds the calls that run at a time in one session: of tools,
+	// readers, prompts and Complete, including those whose caller no longer waits.
+	// A further tool call is a result with IsError set, any other call an error
+	// that wraps [ErrTooManyCalls]. Over HTTP it also bounds the calls of
 	// one user (see [BearerAuth]). Direct calls are not bounded. Zero means
 	// DefaultMaxCalls, a negative value no bound.
 	MaxCalls int
-	// Scheduling and Middleware govern direct calls; see [Server.SetDispatch].
+	// Scheduling and Middleware apply to direct calls; see [Server.SetDispatch].
 	Scheduling Scheduling
 	Middleware Middleware
-	// MaxSchemaDepth is how many levels validation descends into arguments and
-	// results; 0 means 50. A member or an item of the whole is one level deep.
-	// Levels of the schema that apply to one value, such as those of allOf and
-	// $ref, do not count: how a schema is written refuses no value.
+	// MaxSchemaDepth is the depth of arguments and results that validation
+	// accepts; 0 means 50. A member or item of the whole value is one level deep.
 	MaxSchemaDepth int
-	// SkipValidation gives handlers the arguments as they came, unchecked and
-	// without defaults. Results are checked all the same.
+	// SkipValidation passes arguments to handlers unchecked and without defaults.
+	// Results are still checked.
 	SkipValidation bool
-	// SkipDirectValidation does the same for direct calls alone ([Server.CallTool],
-	// those of handlers included): what comes by a session is checked.
+	// SkipDirectValidation does so for direct calls alone ([Server.CallTool], also
+	// by handlers).
 	SkipDirectValidation bool
-	// HasResources and HasPrompts announce what the server does not have yet
-	// but may get.
+	// HasResources and HasPrompts announce the capability before there is a
+	// resource or prompt.
 	HasResources, HasPrompts bool
-	// Complete suggests values for arguments of prompts and resource
-	// templates. Where it is nil or returns nil, the enums of typed prompts
-	// are suggested.
+	// Complete suggests values for arguments of prompts and resource templates.
+	// If it is nil or returns nil, the enums of typed prompts are suggested.
 	Complete func(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
-	// Subscribe and Unsubscribe are told when a session subscribes to a
-	// resource. An error of Subscribe refuses the subscription. Nil accepts all.
+	// Subscribe and Unsubscribe are called when a session subscribes to a resource
+	// and when it unsubscribes. An error of Subscribe refuses the subscription.
 	Subscribe, Unsubscribe func(ctx context.Context, uri string) error
-	// StateKey seals the state of calls that take several rounds (protocol
-	// 2026-07-28). Processes that serve one address need the same. Nil means a
-	// random one.
+	// StateKey seals the state that clients keep between calls of a handler that
+	// asks for input (protocol 2026-07-28). Processes that serve one address need
+	// the same key. Nil means a random one.
 	StateKey []byte
-	// StateLifetime is how long a client may take to answer what such a call asks
-	// for. Its state is worth nothing afterwards, and the client has to call
-	// anew. Zero means DefaultStateLifetime, a negative value for ever.
+	// StateLifetime is the time that a client has to answer. Afterwards the state
+	// is refused. Zero means DefaultStateLifetime, a negative value no limit.
 	StateLifetime time.Duration
 	// LookupEnv looks up environment variables; nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool)
@@ -110,12 +104,9 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// A Server is an MCP server in this process: a set of tools, resources and
-// prompts. It serves any number of sessions at once, each opened with
-// [Server.NewSession], and direct calls. Tools, resources and prompts may be
-// added and removed at any time.
-//
-// All methods are safe for concurrent use.
+// A Server is an MCP server in this process: a set of tools, resources and prompts,
+// which may be added and removed at any time. It serves any number of sessions at
+// once, and direct calls. It is safe for concurrent use.
 type Server struct {
 	name     string
 	opts     Options
@@ -125,7 +116,7 @@ type Server struct {
 	stateKey func() []byte
 	serial   serialQueue
 	schemas  schemaCache
-	lifetime *lifetime // of direct calls and of the whole
+	lifetime *lifetime // of the server and its direct calls
 	library  func() *adapter
 
 	dispatch atomic.Pointer[dispatch]
@@ -184,8 +175,8 @@ func (s *Server) Instructions() string { return s.opts.Instructions }
 // Timeout returns the time limit in force for direct calls of tools that set none.
 func (s *Server) Timeout() time.Duration { return s.timeout }
 
-// Capabilities returns what the server offers now; the caller owns it. Tools and
-// logging are always offered.
+// Capabilities returns the capabilities that the server has now, which always
+// include tools and logging. The caller owns them.
 func (s *Server) Capabilities() *mcp.ServerCapabilities {
 	reg := s.registry()
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}}
@@ -201,8 +192,8 @@ func (s *Server) Capabilities() *mcp.ServerCapabilities {
 	return c
 }
 
-// OpenSession is [Server.NewSession] as [Provider] wants it. On a closed server
-// it returns [ErrClosed].
+// OpenSession is [Server.NewSession] for [Provider]. On a closed server it returns
+// [ErrClosed].
 func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSession, error) {
 	if s.lifetime.isClosed() {
 		return nil, fmt.Errorf("opening a session on %q: %w", s.name, ErrClosed)
@@ -210,9 +201,9 @@ func (s *Server) OpenSession(_ context.Context, o *SessionOptions) (ServerSessio
 	return s.NewSession(o), nil
 }
 
-// Close ends all sessions and direct calls: their contexts end, and no new
-// ones are accepted. It waits for handlers to end, but not much longer than a
-// second; those that still run are logged. It may be called more than once.
+// Close ends all sessions and direct calls and accepts no more. It waits for
+// handlers for about a second and logs how many still run then. It may be called
+// more than once.
 func (s *Server) Close() error {
 	s.lifetime.startClose()
 	s.mu.Lock()
@@ -236,7 +227,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// A Rejection is a registration that was left out.
+// A Rejection is a registration that was rejected.
 type Rejection struct {
 	Kind Kind
 	// Name is the name of the tool or prompt, the URI, or the URI template.
@@ -244,18 +235,18 @@ type Rejection struct {
 	Err  error
 }
 
-// maxRejected is how many rejections a server remembers.
+// maxRejected is the number of rejections that a server keeps.
 const maxRejected = 1000
 
-// Rejected lists the registrations that were left out, in the order in which
-// they were tried, at most the first thousand.
+// Rejected returns the rejected registrations, the oldest first, at most the first
+// thousand.
 func (s *Server) Rejected() []Rejection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.rejected)
 }
 
-// reject leaves a registration out: it is logged, listed and returned as an error.
+// reject logs a registration, adds it to Rejected and returns its error.
 func (s *Server) reject(kind Kind, name string, err error) error {
 	err = fmt.Errorf("mcpserver: %s %q on server %q was left out: %w", kind, name, s.name, err)
 	s.mu.Lock()
@@ -272,33 +263,33 @@ func (s *Server) reject(kind Kind, name string, err error) error {
 }
 
 // codeUnconvertible is the code of the warning about a tool whose input schema
-// cannot be used, as other agent SDKs have it.
+// cannot be used. Other agent SDKs use the same.
 const codeUnconvertible = "CLAUDE_SDK_MCP_TOOL_SCHEMA_UNCONVERTIBLE"
 
-// An inputSchemaError is what is wrong with the input schema of a tool, or with
-// the Go type that it would be made from.
+// An inputSchemaError is an error in the input schema of a tool, or in the Go type
+// that it is derived from.
 type inputSchemaError struct{ err error }
 
 func (e *inputSchemaError) Error() string { return e.err.Error() }
 
 func (e *inputSchemaError) Unwrap() error { return e.err }
 
-// warning says which tool is left out, why, and what to check.
+// warning returns the text that names the tool, the reason, and what to check.
 func (e *inputSchemaError) warning(server, tool string) string {
 	return fmt.Sprintf("Tool %q on SDK MCP server %q was left out of the server's tool list, because its input schema cannot be converted to JSON Schema: %v. "+
 		"Check that it is a JSON object of type \"object\" in draft 2020-12, 2019-09 or draft-07, that its references lead to definitions of its own, "+
 		"and, if it is made from a Go type, that every field has a JSON form.", tool, server, e.err)
 }
 
-// Dispatch returns the scheduling and the middleware of direct calls. A
-// session has its own pair.
+// Dispatch returns the scheduling and the middleware of direct calls. Each session
+// has its own.
 func (s *Server) Dispatch() (Scheduling, Middleware) {
 	d := s.dispatch.Load()
 	return d.scheduling, d.middleware
 }
 
-// SetDispatch replaces the pair for later direct calls; a nil m means no
-// middleware. Calls that are running and sessions keep theirs.
+// SetDispatch sets the scheduling and the middleware of later direct calls; a nil m
+// means no middleware. Running calls and sessions keep theirs.
 func (s *Server) SetDispatch(sc Scheduling, m Middleware) {
 	s.dispatch.Store(&dispatch{sc, m})
 }

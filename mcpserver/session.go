@@ -12,58 +12,57 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// SessionOptions configures a session. The zero value, like a nil pointer, means the defaults.
+// SessionOptions configures a session. The zero value and a nil pointer mean the defaults.
 type SessionOptions struct {
-	// ID is what handlers see as the session's id; it may be empty.
+	// ID is the session id that handlers see; it may be empty.
 	ID string
-	// Client describes the client, as far as it is known.
+	// Client describes the client, if known.
 	Client *mcp.Implementation
-	// Scheduling and Middleware govern the session's calls. They replace the
-	// server's pair as a whole: a session without a middleware has none.
+	// Scheduling and Middleware apply to the session's calls, in place of the
+	// server's. A session without a middleware has none.
 	Scheduling Scheduling
 	Middleware Middleware
-	// Timeout is the time limit of calls of tools that set none. 0 means that
-	// of the server (see [Options.Timeout]).
+	// Timeout is the time limit of calls of tools that set none. 0 means the
+	// server's (see [Options.Timeout]).
 	Timeout time.Duration
-	// Notify receives the session's notifications; nil drops them. Progress and
-	// log messages come from the handler's goroutine, which waits for Notify.
-	// All others come from a goroutine of the session, with a context that ends
-	// when the session is closed; list changes that happen while Notify runs
-	// become one.
+	// Notify receives the session's notifications; nil drops them. The handler's
+	// goroutine calls it for progress and log messages. A goroutine of the session
+	// calls it for all others, with a context that ends when the session is
+	// closed. Equal list changes that happen while Notify runs become one.
 	Notify func(ctx context.Context, n Notification)
-	// Elicit, Sample and ListRoots ask the client while a call runs; nil means
-	// that it cannot be asked. A panic in them is logged and an error for the
-	// handler. What Elicit returns is checked (see [Request.Elicit]).
+	// Elicit, Sample and ListRoots send requests to the client while a call runs.
+	// Nil means that the client does not support the request. A panic in them is
+	// logged and becomes an error for the handler. The result of Elicit is checked
+	// (see [Request.Elicit]).
 	Elicit    func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	Sample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	ListRoots func(ctx context.Context) ([]*mcp.Root, error)
-	// LookupEnv looks up the environment variables that set the time limit
-	// where neither this session nor the server does; nil means the server's.
+	// LookupEnv looks up the environment variables that set the time limit if
+	// neither the session nor the server does. Nil means the server's.
 	LookupEnv func(name string) (string, bool)
-	// OnFailure hears of handlers of the session that panicked or ran over their
-	// time limit, with the context of the request; nil hears nothing. The server's
-	// logger has the panics as well. It may be called from several goroutines at
-	// the same time and must not block.
+	// OnFailure is called when a handler of the session panics or exceeds its time
+	// limit, with the context of the request. The server also logs panics. It may
+	// be called from several goroutines at a time and must not block.
 	OnFailure func(ctx context.Context, f Failure)
 
-	allUpdates bool // Notify hears of updates of all resources
+	allUpdates bool // Notify receives updates of all resources
 }
 
-// A Failure is a handler that panicked or ran over its time limit. Either Panic or
+// A Failure is a handler that panicked or exceeded its time limit. Either Panic or
 // Timeout is set.
 type Failure struct {
 	Kind Kind
-	// Name is that of the tool or prompt, or the URI.
+	// Name is the name of the tool or prompt, or the URI.
 	Name string
-	// Panic is the value of a panic, Stack where it happened.
+	// Panic is the value of the panic, Stack its stack trace.
 	Panic any
 	Stack string
-	// Timeout is the limit that passed.
+	// Timeout is the time limit.
 	Timeout time.Duration
 }
 
-// A Session is one client's conversation with a [Server]. It is safe for
-// concurrent use. Who opens it closes it; until then the server holds it.
+// A Session is a session of one client with a [Server]. It is safe for concurrent
+// use. The caller of [Server.NewSession] closes it.
 type Session struct {
 	server     *Server
 	id         string
@@ -76,16 +75,16 @@ type Session struct {
 	listRoots  func(ctx context.Context) ([]*mcp.Root, error)
 	onFailure  func(ctx context.Context, f Failure)
 	lifetime   *lifetime
-	allUpdates bool         // it hears of updates of all resources
+	allUpdates bool         // it receives updates of all resources
 	level      atomic.Int32 // index into levels
 
 	mu         sync.Mutex // guards the rest
 	subscribed map[string]struct{}
-	pending    []Notification // for the sink, each different
+	pending    []Notification // for onNotify, each different
 	sending    bool
 }
 
-// NewSession starts a session. On a closed server it is closed already.
+// NewSession opens a session. On a closed server it returns a closed one.
 func (s *Server) NewSession(o *SessionOptions) *Session {
 	var opts SessionOptions
 	if o != nil {
@@ -113,7 +112,7 @@ func (s *Server) NewSession(o *SessionOptions) *Session {
 	return ss
 }
 
-// logger is the server's, with what tells the session.
+// logger returns the server's logger with the session in each record.
 func (ss *Session) logger() *slog.Logger {
 	return ss.server.logger.With("server", ss.server.name, "session", ss.id)
 }
@@ -138,8 +137,8 @@ func (ss *Session) startClose() {
 }
 
 // Close ends the session: its calls end with [ErrClosed], the contexts of their
-// handlers end, and no more notifications come. It waits for handlers to end,
-// but not much longer than a second; those that still run are logged.
+// handlers end, and no more notifications come. It waits for handlers for about a
+// second and logs how many still run then.
 func (ss *Session) Close() error {
 	ss.startClose()
 	if n := ss.lifetime.wait(closeGrace); n > 0 {
@@ -181,8 +180,8 @@ func (ss *Session) ListPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	return ss.server.ListPrompts(), ss.check(ctx)
 }
 
-// SetLevel sets the least severe level of log messages that reach the client.
-// At first all do.
+// SetLevel sets the least severe level of log messages that reach the client. At
+// first all do.
 func (ss *Session) SetLevel(ctx context.Context, level mcp.LoggingLevel) error {
 	i := slices.Index(levels, level)
 	if i < 0 {
@@ -195,7 +194,7 @@ func (ss *Session) SetLevel(ctx context.Context, level mcp.LoggingLevel) error {
 	return nil
 }
 
-// wants reports whether a log message of that level goes to the client.
+// wants reports whether to send a log message of that level to the client.
 func (ss *Session) wants(level mcp.LoggingLevel, meta mcp.Meta) bool {
 	least := int(ss.level.Load())
 	if name, ok := meta[metaLogLevel].(string); ok {
