@@ -35,11 +35,11 @@ type Engine struct {
 	grace, patience, callWait time.Duration
 }
 
-// New returns an engine. It does no I/O.
+// New returns an engine. It does no I/O. The slices and maps in o must not be modified afterwards.
 func New(o *Options) *Engine {
 	e := &Engine{grace: closeGrace, patience: closeWait, callWait: callWait}
 	if o != nil {
-		e.opts = o.clone()
+		e.opts = *o
 	}
 	return e
 }

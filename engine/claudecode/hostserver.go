@@ -55,7 +55,11 @@ func (p *hostServer) Capabilities() *mcp.ServerCapabilities {
 
 // OpenSession returns a session over the host's connection.
 func (p *hostServer) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
-	hs := &hostSession{hostServer: p, stop: func() {}}
+	unused, err := mcpserver.New(p.name, nil).OpenSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	hs := &hostSession{ServerSession: unused, hostServer: p, stop: func() {}}
 	if o != nil && o.Notify != nil {
 		hs.notify = o.Notify
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -66,8 +70,10 @@ func (p *hostServer) OpenSession(ctx context.Context, o *mcpserver.SessionOption
 	return hs, nil
 }
 
-// A hostSession is a session over a host's connection.
+// A hostSession is a session over a host's connection. What the CLI does not use of servers in this
+// process, such as prompts and subscriptions, is that of an empty server.
 type hostSession struct {
+	mcpserver.ServerSession
 	*hostServer
 	notify func(ctx context.Context, n mcpserver.Notification) // may be nil
 	stop   context.CancelFunc
@@ -93,7 +99,7 @@ func (hs *hostSession) follow(ctx context.Context, events <-chan mcphost.Event) 
 func (hs *hostSession) Close() error {
 	hs.stop()
 	hs.wg.Wait()
-	return nil
+	return hs.ServerSession.Close()
 }
 
 // ListTools returns the tools that the host has of the server now.
@@ -179,25 +185,3 @@ func (hs *hostSession) ListResourceTemplates(ctx context.Context) ([]*mcp.Resour
 func (hs *hostSession) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	return hs.host.ReadResource(ctx, hs.name, uri)
 }
-
-// Subscribe does nothing: the CLI does not subscribe.
-func (hs *hostSession) Subscribe(context.Context, string) error { return nil }
-
-// Unsubscribe does nothing.
-func (hs *hostSession) Unsubscribe(context.Context, string) error { return nil }
-
-// ListPrompts returns no prompts: the CLI uses none of servers in this process.
-func (hs *hostSession) ListPrompts(context.Context) ([]*mcp.Prompt, error) { return nil, nil }
-
-// GetPrompt finds no prompt.
-func (hs *hostSession) GetPrompt(context.Context, string, map[string]string) (*mcp.GetPromptResult, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Complete completes nothing.
-func (hs *hostSession) Complete(context.Context, *mcp.CompleteParams) (*mcp.CompleteResult, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// SetLevel does nothing: the host sets the level of its connection.
-func (hs *hostSession) SetLevel(context.Context, mcp.LoggingLevel) error { return nil }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -207,29 +205,6 @@ type Dialog struct {
 // A DialogFunc shows a dialog and returns the answer in the form of its kind, or nil if the user
 // cancels. An error and a panic cancel the dialog. The context ends when the CLI withdraws the dialog.
 type DialogFunc func(ctx context.Context, d *Dialog) (answer json.RawMessage, err error)
-
-func (o *Options) clone() Options {
-	c := *o
-	c.Launcher = slices.Clone(o.Launcher)
-	c.BuiltinTools = slices.Clone(o.BuiltinTools)
-	c.ExtraArgs = slices.Clone(o.ExtraArgs)
-	c.Agents = maps.Clone(o.Agents)
-	c.Skills = slices.Clone(o.Skills)
-	c.Plugins = slices.Clone(o.Plugins)
-	c.ToolAliases = maps.Clone(o.ToolAliases)
-	c.Settings = slices.Clone(o.Settings)
-	c.Sandbox = slices.Clone(o.Sandbox)
-	c.ManagedSettings = slices.Clone(o.ManagedSettings)
-	c.AdditionalDirectories = slices.Clone(o.AdditionalDirectories)
-	c.Betas = slices.Clone(o.Betas)
-	c.EventHooks = slices.Clone(o.EventHooks)
-	c.DialogKinds = slices.Clone(o.DialogKinds)
-	if o.Preset != nil {
-		preset := *o.Preset
-		c.Preset = &preset
-	}
-	return c
-}
 
 // An OptionError is the error for an invalid field of [Options].
 type OptionError struct {

@@ -29,7 +29,7 @@ func realWith(t *testing.T, m *modeltest.Model, o *Options) (*withEnv, map[strin
 	if !ok {
 		t.Fatal("realCLI has another form")
 	}
-	c := o.clone()
+	c := *o
 	c.Path, c.Stderr = inner.opts.Path, inner.opts.Stderr
 	e.Engine = New(&c)
 	return e, e.env
