@@ -80,6 +80,7 @@ func TestClosingLadder(t *testing.T) {
 		{"never-answers", "eof term"},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			diary := filepath.Join(t.TempDir(), "diary")

@@ -18,7 +18,9 @@ import (
 // sessionOf returns a session with servers in this process and without a CLI.
 func sessionOf(t *testing.T, o *agent.Options) *session {
 	t.Helper()
-	s := connected(t, New(nil), o)
+	e := New(nil)
+	e.callWait = 0
+	s := connected(t, e, o)
 	configs, err := s.servers.connect(t.Context(), o.MCPServers)
 	if err != nil {
 		t.Fatal(err)
