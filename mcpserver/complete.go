@@ -8,13 +8,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxSuggestions is how many values the protocol allows in one answer.
+// maxSuggestions is the number of values that the protocol allows in one answer.
 const maxSuggestions = 100
 
-// Complete suggests values for an argument of a prompt or resource template:
-// what [Options.Complete] returns, or the values that the enums of a typed
-// prompt allow. Without a suggestion the answer is empty. The function runs as
-// handlers do, under the pair in force and the time limit.
+// Complete suggests values for an argument of a prompt or resource template: those
+// of [Options.Complete], or those of the enums of a typed prompt. Without a
+// suggestion the result is empty.
 func (s *Server) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 	return s.complete(ctx, nil, p)
 }
@@ -47,7 +46,7 @@ func (s *Server) complete(ctx context.Context, ss *Session, p *mcp.CompleteParam
 	return r, nil
 }
 
-// suggest suggests the values of enums.
+// suggest suggests values of enums.
 func (s *Server) suggest(p *mcp.CompleteParams) *mcp.CompleteResult {
 	r := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	if p.Ref == nil || p.Ref.Type != "ref/prompt" {

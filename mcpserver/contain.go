@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// contain calls a function that the program gave us. A panic in it is logged and
-// becomes an error: it concerns one call or one message, not the process.
+// contain calls a function of the program. It logs a panic and returns it as an
+// error.
 func contain(ctx context.Context, log *slog.Logger, what string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

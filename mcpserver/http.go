@@ -20,101 +20,100 @@ const (
 	DefaultIdleTimeout  = time.Hour
 )
 
-// HTTPOptions configures an [HTTPHandler]. The zero value, like a nil pointer,
-// means the defaults.
+// HTTPOptions configures an [HTTPHandler]. The zero value and a nil pointer mean
+// the defaults.
 type HTTPOptions struct {
-	// MaxBodyBytes bounds the body of a request; a longer one is answered with
-	// 413. Zero means DefaultMaxBodyBytes, a negative value no bound.
+	// MaxBodyBytes bounds the body of a request. A longer body is refused with the
+	// status 413. Zero means DefaultMaxBodyBytes, a negative value no bound.
 	MaxBodyBytes int64
-	// MaxSessions bounds the sessions that are open at a time (protocol up to
-	// 2025-11-25; later versions have none). One more is answered with 503. Zero
+	// MaxSessions bounds the open sessions (protocol up to 2025-11-25; later
+	// versions have none). A further session is refused with the status 503. Zero
 	// means DefaultMaxSessions, a negative value no bound.
 	MaxSessions int
-	// MaxRequests bounds the requests that are served at a time, the streams that
-	// stand open among them: a session of a protocol up to 2025-11-25 has one, a
-	// subscription of later ones is one, and each of a batch is one. One more is answered with 503. Zero
-	// means DefaultMaxRequests, a negative value no bound.
+	// MaxRequests bounds the requests that are served at a time, including each
+	// request of a batch and open streams: one for each session up to 2025-11-25,
+	// one for each subscription of later versions. A further request is refused
+	// with the status 503. Zero means DefaultMaxRequests, a negative value no bound.
 	//
-	// How long a client may take to send a request and to read its answer is for
-	// the [http.Server] to say: see its ReadHeaderTimeout, ReadTimeout and
-	// IdleTimeout. A WriteTimeout would end streams.
+	// The [http.Server] bounds the time that a client may take to send a request:
+	// see its ReadHeaderTimeout, ReadTimeout and IdleTimeout. A WriteTimeout would
+	// end streams.
 	MaxRequests int
-	// IdleTimeout closes a session that has sent no request for so long. Zero means
+	// IdleTimeout closes a session after that time without a request. Zero means
 	// DefaultIdleTimeout, a negative value never.
 	IdleTimeout time.Duration
-	// AllowedHosts are the Host headers that are accepted, without ports, such as
-	// "mcp.example.com"; "*" accepts all. If empty, requests that arrive at a
-	// loopback address must name a loopback host, and others may name any:
-	// that keeps web pages from reaching a local server by DNS rebinding.
+	// AllowedHosts lists the accepted Host headers, without ports, such as
+	// "mcp.example.com"; "*" accepts all. If empty, requests to a loopback address
+	// must name a loopback host, and others may name any: that keeps web pages from
+	// reaching a local server by DNS rebinding.
 	AllowedHosts []string
-	// AllowedOrigins are the Origin headers that are accepted beside the server's
-	// own, such as "https://app.example.com"; "*" accepts all. A request that
-	// arrives at a loopback address may also come from a loopback origin.
-	// Requests without Origin, which browsers do not send, are always accepted.
+	// AllowedOrigins lists the Origin headers that are accepted beside the server's
+	// own, such as "https://app.example.com"; "*" accepts all. A request to a
+	// loopback address may also come from a loopback origin. Requests without an
+	// Origin header are accepted; browsers always send one.
 	AllowedOrigins []string
-	// Auth asks for a bearer token. If nil, anyone may call.
+	// Auth requires a bearer token. If nil, none is required.
 	Auth *BearerAuth
-	// EventStore keeps events for clients that come back for them (protocol up to
+	// EventStore keeps events for clients that resume a stream (protocol up to
 	// 2025-11-25). If nil, streams cannot be resumed.
 	EventStore mcp.EventStore
-	// JSONResponse answers requests up to 2025-11-25 with plain JSON instead of
-	// an event stream; progress then goes to the client's standing stream.
+	// JSONResponse answers requests up to 2025-11-25 with plain JSON instead of an
+	// event stream. Progress notifications then use the session's open stream.
 	JSONResponse bool
-	// Logger hears of errors and of requests that were turned away: of each that
-	// was answered with a status from 400 on, with the status and the reason but
-	// without its credentials. A flood of them makes a hundred records a
-	// minute, and one that says how many more there were. If nil, the server's
-	// logger does.
+	// Logger records errors and refused requests: those with a status from 400 on,
+	// with the status and the reason but without credentials. Of many refusals it
+	// records a hundred a minute and the number of the rest. Nil means the server's
+	// logger.
 	Logger *slog.Logger
 }
 
-// BearerAuth asks each request for a bearer token.
+// BearerAuth requires a bearer token with each request.
 type BearerAuth struct {
-	// Verify checks a token. A token that is not valid must be an error that
-	// wraps [auth.ErrInvalidToken]. If the result names a user, a session answers
-	// to that user only, and so does the state of a call in rounds. A panic is
-	// logged, and the request is answered with 500.
+	// Verify checks a token. For an invalid token it returns an error that wraps
+	// [auth.ErrInvalidToken]. If the result names a user, a session serves that user
+	// only, and so does the state of a call that asks for input. A panic is logged,
+	// and the status is 500.
 	Verify auth.TokenVerifier
-	// Scopes must all be granted by the token.
+	// Scopes lists the scopes that the token must have.
 	Scopes []string
-	// ResourceMetadataURL is where clients learn who issues tokens (RFC 9728). It
-	// goes into the WWW-Authenticate header of a refusal.
+	// ResourceMetadataURL is the URL of the metadata that names the issuers of
+	// tokens (RFC 9728). Refusals have it in their WWW-Authenticate header.
 	ResourceMetadataURL string
-	// AllowMissingExpiration accepts tokens of which the end is not known.
+	// AllowMissingExpiration accepts tokens without an expiration.
 	AllowMissingExpiration bool
-	// ClockSkew is how long after its end a token is still good. Zero means not at all.
+	// ClockSkew is the time for which an expired token is still accepted.
 	ClockSkew time.Duration
-	// MaxSessions and MaxRequests bound the sessions and the requests of each user
-	// that a token names, as those of [HTTPOptions] bound them for all: no user
-	// takes the room of the others. One more is answered with 429. Zero means a
-	// tenth of the bound for all, but not less than 10; a negative value no bound.
+	// MaxSessions and MaxRequests bound the sessions and requests of each user, as
+	// those of [HTTPOptions] bound them for all users together. A further one is
+	// refused with the status 429. Zero means a tenth of the bound for all, but at
+	// least 10; a negative value means no bound.
 	MaxSessions int
 	MaxRequests int
 }
 
-// An HTTPHandler serves a [Server] over streamable HTTP, in both eras of the
-// protocol on one endpoint: with sessions up to 2025-11-25, without from
-// 2026-07-28 on. It is an [http.Handler] for any path. Call Shutdown before the
-// HTTP server's own: open streams would keep that waiting.
+// An HTTPHandler serves a [Server] over streamable HTTP, in all protocol versions on
+// one endpoint: with sessions up to 2025-11-25, without from 2026-07-28 on. It is an
+// [http.Handler] for any path. Call Shutdown before that of the [http.Server], which
+// waits for open streams.
 type HTTPHandler struct {
-	opts     HTTPOptions
-	log      *slog.Logger
-	refusals *refusalLog
-	adapter  *adapter
-	handler  http.Handler
-	modern   *mcp.StreamableHTTPHandler
-	legacy   *mcp.StreamableHTTPHandler
+	opts      HTTPOptions
+	log       *slog.Logger
+	refusals  *refusalLog
+	adapter   *adapter
+	handler   http.Handler
+	stateless *mcp.StreamableHTTPHandler // from 2026-07-28 on
+	stateful  *mcp.StreamableHTTPHandler
 
 	mu      sync.Mutex // guards the rest
 	closing bool
-	serving quota             // requests and streams, from their headers on
-	opening quota             // sessions that are being opened
-	owners  map[string]string // the users of the sessions that are open, by their ids
-	work    int               // requests in flight, standing streams aside
+	serving quota             // requests and streams
+	opening quota             // sessions
+	owners  map[string]string // the users of open sessions, by session id
+	work    int               // requests in flight, without streams
 	idle    chan struct{}     // closed when work is 0; nil while nobody waits
 }
 
-// NewHTTPHandler returns a handler that serves s until Shutdown. A nil s panics.
+// NewHTTPHandler returns a handler that serves s until Shutdown. It panics if s is nil.
 func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	if s == nil {
 		panic("mcpserver: NewHTTPHandler without a server")
@@ -130,11 +129,11 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	h.opts.AllowedOrigins = lowered(h.opts.AllowedOrigins)
 	lib := func(*http.Request) *mcp.Server { return h.adapter.lib }
 	logger := slog.New(warnings{h.log.Handler()})
-	h.modern = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
+	h.stateless = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
 		Stateless: true, Logger: logger, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, MaxRequestBodyBytes: -1, // both are checked here, before the body is read
 	})
-	h.legacy = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
+	h.stateful = mcp.NewStreamableHTTPHandler(lib, &mcp.StreamableHTTPOptions{
 		Logger: logger, EventStore: h.opts.EventStore, JSONResponse: h.opts.JSONResponse,
 		SessionTimeout: max(0, h.opts.IdleTimeout), DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
 	})
@@ -148,7 +147,7 @@ func NewHTTPHandler(s *Server, o *HTTPOptions) *HTTPHandler {
 	return h
 }
 
-// verifier contains panics of a token verifier.
+// verifier returns verify with its panics as errors.
 func (h *HTTPHandler) verifier(verify auth.TokenVerifier) auth.TokenVerifier {
 	return func(ctx context.Context, token string, req *http.Request) (*auth.TokenInfo, error) {
 		return containResult(ctx, h.log, "BearerAuth.Verify", func() (*auth.TokenInfo, error) { return verify(ctx, token, req) })
@@ -185,8 +184,7 @@ func httpDefaults(o *HTTPOptions) HTTPOptions {
 	return opts
 }
 
-// ServeHTTP serves one request. The order of the checks is that of their cost:
-// where it comes from, whether its token is good, what is in it.
+// ServeHTTP serves one request. It checks the source, the token and then the content.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	answer := &refusalWriter{ResponseWriter: w}
 	defer func() {
@@ -201,7 +199,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.handler.ServeHTTP(answer, req)
 }
 
-// serve hands a request to the era that it belongs to.
+// serve passes a request to the handler for its protocol version.
 func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 	user := ""
 	if token := auth.TokenInfoFromContext(req.Context()); token != nil {
@@ -230,16 +228,16 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer h.end(info.streams)
-	era := h.legacy
-	if info.modern {
-		era = h.modern
+	handler := h.stateful
+	if info.v20260728 {
+		handler = h.stateless
 	}
 	if info.streams {
-		h.serveStream(era, w, req)
+		h.serveStream(handler, w, req)
 		return
 	}
 	if !info.opens {
-		era.ServeHTTP(w, req)
+		handler.ServeHTTP(w, req)
 		return
 	}
 	if full := h.reserve(user); full != nil {
@@ -247,7 +245,7 @@ func (h *HTTPHandler) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer func() { h.unreserve(user, w.Header().Get("Mcp-Session-Id")) }() // it is open now, and counted as such
-	h.legacy.ServeHTTP(w, req)
+	h.stateful.ServeHTTP(w, req)
 }
 
 func (h *HTTPHandler) begin(streams bool) bool {
@@ -275,10 +273,9 @@ func (h *HTTPHandler) end(streams bool) {
 	}
 }
 
-// Shutdown ends the serving: new requests are answered with 503, those in
-// flight are waited for until ctx ends, and are then cancelled; standing streams
-// and sessions are closed. It returns ctx's error if requests had to be
-// cancelled. A second call returns nil at once.
+// Shutdown refuses new requests with the status 503, waits for those in flight until
+// ctx ends, cancels the rest, and closes streams and sessions. It returns ctx's error
+// if it cancelled requests. A second call returns nil at once.
 func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
 	again := h.closing
@@ -301,15 +298,14 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	}
 	defer h.refusals.flush()
 	h.adapter.close()
-	// The library drops the answers of a session that is being closed: those
-	// that say that the calls were cancelled need a moment to get out.
+	// The library drops the replies of a session that is being closed. Cancelled
+	// calls need a moment to send theirs.
 	waitFor(closeGrace, func() { <-idle })
 	h.closeSessions()
 	return err
 }
 
-// closeSessions closes what the library still has open. The calls have been
-// ended before, so this is quick; it is bounded all the same.
+// closeSessions closes the library's sessions, whose calls have ended.
 func (h *HTTPHandler) closeSessions() {
 	var closing sync.WaitGroup
 	for ss := range h.adapter.lib.Sessions() {
@@ -325,8 +321,8 @@ func (h *HTTPHandler) closeSessions() {
 	})
 }
 
-// waitFor runs wait and returns when it does, or after the limit: then something
-// hangs that is not ours, and is left behind.
+// waitFor calls wait and returns when it does, or after the limit. Then wait is left
+// behind: it waits for code of the program.
 func waitFor(limit time.Duration, wait func()) {
 	done := make(chan struct{})
 	go func() {

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// requestIDHeader carries a request's id, as its JSON text, to the handler of the
-// official library, which has no other way to learn it.
+// requestIDHeader carries the JSON text of a request's id through the official
+// library, which does not pass it on.
 const requestIDHeader = "Tenon-Request-Id"
 
 type extraKey struct{}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// A quota counts what is in use, in all and by each user.
+// A quota counts what is in use by all users and by each.
 type quota struct {
 	all   int
 	users map[string]int
@@ -25,7 +25,7 @@ func (q *quota) add(user string, n int) {
 	}
 }
 
-// A fullError says which limit a request would pass.
+// A fullError reports a limit that is reached.
 type fullError struct {
 	status int
 	text   string
@@ -36,7 +36,7 @@ func (e *fullError) answer(w http.ResponseWriter, after string) {
 	http.Error(w, e.text, e.status)
 }
 
-// checkBounds reports a limit that is passed. Negative limits are none.
+// checkBounds returns an error if a limit is exceeded. Negative limits mean none.
 func checkBounds(what string, all, most, users, userMost int) *fullError {
 	if most >= 0 && all > most {
 		return &fullError{http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d %s is reached", most, what)}
@@ -47,7 +47,7 @@ func checkBounds(what string, all, most, users, userMost int) *fullError {
 	return nil
 }
 
-// userBound is the limit for each user where bound says it, or that for all does.
+// userBound returns the limit for each user: bound, or its default for the limit all.
 func userBound(bound, all int) int {
 	const least = 10
 	switch {
@@ -59,7 +59,7 @@ func userBound(bound, all int) int {
 	return max(all/10, least)
 }
 
-// userBounds are the limits for a user, none for a client that is not known.
+// userBounds returns the limits for a user. Unknown users have none.
 func (h *HTTPHandler) userBounds(user string) (sessions, requests int) {
 	if user == "" {
 		return -1, -1
@@ -67,7 +67,7 @@ func (h *HTTPHandler) userBounds(user string) (sessions, requests int) {
 	return h.opts.Auth.MaxSessions, h.opts.Auth.MaxRequests
 }
 
-// enter counts n requests that are being served until leave, unless there are too many.
+// enter counts n requests until leave, unless there are too many.
 func (h *HTTPHandler) enter(user string, n int) *fullError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,8 +98,8 @@ func (h *HTTPHandler) sessionIDs() map[string]bool {
 	return open
 }
 
-// reserve counts one more session until unreserve, unless there are too many: the
-// library counts a session only once its request is being served.
+// reserve counts one session until unreserve, unless there are too many. The library
+// counts a session only while its request is served.
 func (h *HTTPHandler) reserve(user string) *fullError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *HTTPHandler) reserve(user string) *fullError {
 	return nil
 }
 
-// unreserve ends what reserve began; id is that of the session, if one was opened.
+// unreserve ends a reservation. The id is that of the session, if one was opened.
 func (h *HTTPHandler) unreserve(user, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

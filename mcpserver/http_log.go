@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// The bound on records of requests that were turned away: a flood of them must
-// not become a flood of the log.
+// Refusals are recorded at most refusalRecords times in each refusalWindow.
 const (
 	refusalRecords = 100
 	refusalWindow  = time.Minute
 )
 
-// A refusalLog records requests that were turned away, at most refusalRecords in
-// each refusalWindow, and says how many it left out.
+// A refusalLog records refused requests and the number of those left out.
 type refusalLog struct {
 	log *slog.Logger
 
@@ -26,7 +24,7 @@ type refusalLog struct {
 	left    int        // requests without a record since the last one
 }
 
-// refused records one request. Its credentials are never in the record.
+// refused records one request, without its credentials.
 func (l *refusalLog) refused(req *http.Request, status int, reason string) {
 	l.mu.Lock()
 	if now := time.Now(); now.Sub(l.began) >= refusalWindow {
@@ -45,21 +43,21 @@ func (l *refusalLog) refused(req *http.Request, status int, reason string) {
 	if left > 0 {
 		attrs = append(attrs, "unrecorded", left)
 	}
-	l.log.WarnContext(req.Context(), "request turned away", attrs...)
+	l.log.WarnContext(req.Context(), "request refused", attrs...)
 }
 
-// flush says how many requests have no record, if any.
+// flush records how many requests have no record.
 func (l *refusalLog) flush() {
 	l.mu.Lock()
 	left := l.left
 	l.left = 0
 	l.mu.Unlock()
 	if left > 0 {
-		l.log.Warn("requests turned away without a record each", "unrecorded", left)
+		l.log.Warn("more requests refused", "unrecorded", left)
 	}
 }
 
-// clipped is the beginning of a text that the client wrote.
+// clipped returns the beginning of a text of the client.
 func clipped(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -68,9 +66,9 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// reasonOf is the beginning of an answer without what the request's Authorization
-// header holds: the text may come from a verifier that repeats the token, and may
-// have been cut in the middle of it.
+// reasonOf returns the text of a refusal without the credentials in the request's
+// Authorization header: a verifier may repeat the token, and the text may end in the
+// middle of it.
 func reasonOf(req *http.Request, text string) string {
 	cut := len(text) == maxReason
 	for _, value := range req.Header.Values("Authorization") {
@@ -90,15 +88,14 @@ func reasonOf(req *http.Request, text string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(text, ""))
 }
 
-// A refusalWriter notes the status and the beginning of the body of an answer that
-// turns a request away.
+// A refusalWriter keeps the status and the beginning of the body of a refusal.
 type refusalWriter struct {
 	http.ResponseWriter
 	status int // 0 until the header is written
 	reason []byte
 }
 
-// maxReason is how much of the body goes into a record.
+// maxReason is the number of bytes of the body in a record.
 const maxReason = 300
 
 func (w *refusalWriter) WriteHeader(status int) {
@@ -118,5 +115,5 @@ func (w *refusalWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets [http.ResponseController] find what can flush.
+// Unwrap is for [http.ResponseController].
 func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -33,7 +33,7 @@ func (r *records) Write(p []byte) (int, error) {
 
 func (r *records) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(r, nil)) }
 
-// A record is one record of a request that was turned away.
+// A record is one record of a request that was refused.
 type record struct {
 	Msg, Reason string
 	Status      int
@@ -56,7 +56,7 @@ func (r *records) take(t *testing.T) (all []record, text string) {
 	return all, text
 }
 
-// Each request that is turned away has one record, with its status and reason, and
+// Each request that is refused has one record, with its status and reason, and
 // without its token. One that is served has none.
 //
 // fault C7
@@ -101,7 +101,7 @@ func TestHTTPRecordsWhatItTurnsAway(t *testing.T) {
 			if tt.status == 500 && len(all) == 2 { // the panic has a record of its own
 				all = all[1:]
 			}
-			want := record{Msg: "request turned away", Reason: tt.reason, Status: tt.status}
+			want := record{Msg: "request refused", Reason: tt.reason, Status: tt.status}
 			if r.status != tt.status || len(all) != 1 || all[0] != want {
 				t.Errorf("%d; records %+v, want %+v", r.status, all, want)
 			}

@@ -28,9 +28,8 @@ func lowered(texts []string) []string {
 	return out
 }
 
-// checkSource refuses what a web page sends that has no business here: requests
-// under a name that is not the server's, which DNS rebinding makes, and
-// requests from other origins.
+// checkSource refuses requests of web pages from elsewhere: those with a foreign
+// Host header, which DNS rebinding causes, and those from other origins.
 func (h *HTTPHandler) checkSource(req *http.Request) error {
 	local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	loopback := local != nil && isLoopback(local.String())
@@ -62,7 +61,7 @@ func (h *HTTPHandler) allowsOrigin(origin, host string, loopback bool) bool {
 	return u.Host == strings.ToLower(host) || loopback && isLoopback(u.Host)
 }
 
-// hostOf is a host in small letters without its port and brackets.
+// hostOf returns the host in lower case, without port and brackets.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -80,19 +79,19 @@ func isLoopback(hostport string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// A httpRequest is what serve must know of a request.
+// A httpRequest describes a request.
 type httpRequest struct {
-	modern  bool // it follows 2026-07-28
-	opens   bool // it may open a session: for the library each without one does, and a batch can initialize
-	streams bool // its answer is a stream that stays open
-	more    int  // messages of a batch, one aside
+	v20260728 bool // the request follows 2026-07-28
+	opens     bool // it may open a session: each request without one does so, and a batch may initialize
+	streams   bool // its reply is an open stream
+	more      int  // messages of a batch after the first
 }
 
-// read bounds and reads the body of a request and finds out what it is. It also
-// notes the request's id where the handlers look for it.
+// read reads the body of a request, which it bounds, and describes the request. It
+// puts the request's id into a header for the handlers.
 func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpRequest, int, error) {
-	req.Header.Del(requestIDHeader) // ours to set
-	info := httpRequest{modern: req.Header.Get("Mcp-Protocol-Version") >= v20260728}
+	req.Header.Del(requestIDHeader) // not for clients
+	info := httpRequest{v20260728: req.Header.Get("Mcp-Protocol-Version") >= v20260728}
 	if req.Method == http.MethodPost || req.Method == http.MethodGet {
 		if err := h.negotiate(req); err != nil {
 			return info, http.StatusNotAcceptable, err
@@ -113,7 +112,7 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 		return info, http.StatusBadRequest, errors.New("the body could not be read")
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	info.opens = !info.modern && req.Header.Get("Mcp-Session-Id") == "" // look may know better
+	info.opens = !info.v20260728 && req.Header.Get("Mcp-Session-Id") == "" // look may know better
 	msgs, batch, err := rpcmsg.Parse(body)
 	switch {
 	case errors.Is(err, rpcmsg.ErrBatch):
@@ -132,25 +131,25 @@ func (h *HTTPHandler) read(w http.ResponseWriter, req *http.Request) (httpReques
 	return info, 0, nil
 }
 
-// methodListen is answered with a stream that stands open.
+// methodListen is the method whose reply is an open stream.
 const methodListen = "subscriptions/listen"
 
-// maxOpeningBytes bounds the body of a request that may open a session, which keeps
-// what its client says of itself for as long as it is open.
+// maxOpeningBytes bounds the body of a request that may open a session: the session
+// keeps the description of its client.
 const maxOpeningBytes = 64 << 10
 
-// look finds out what a POST is.
+// look describes a POST request.
 func (info *httpRequest) look(req *http.Request, m *rpcmsg.Message) {
 	if m.ID != nil {
 		req.Header.Set(requestIDHeader, string(m.ID))
 	}
 	hasSession := req.Header.Get("Mcp-Session-Id") != ""
-	info.modern = info.modern || !hasSession && metaVersion(m) >= v20260728
-	info.opens = info.opens && !info.modern
+	info.v20260728 = info.v20260728 || !hasSession && metaVersion(m) >= v20260728
+	info.opens = info.opens && !info.v20260728
 	info.streams = m.Method == methodListen
 }
 
-// metaVersion is the protocol version in the _meta of a request, "" if it has none.
+// metaVersion returns the protocol version in the _meta of a request, "" if there is none.
 func metaVersion(m *rpcmsg.Message) string {
 	raw := m.Param("_meta")
 	if !bytes.Contains(raw, []byte(mcp.MetaKeyProtocolVersion)) {
@@ -165,9 +164,8 @@ func metaVersion(m *rpcmsg.Message) string {
 	return meta.Version
 }
 
-// negotiate checks that the client takes what it will be answered with. Then it
-// says so in the form that the library knows: for that a header that is missing
-// refuses all, and one with a weight of 0 accepts.
+// negotiate checks that the client accepts the reply. It then replaces the Accept
+// header, because the library refuses a missing header and accepts a weight of 0.
 func (h *HTTPHandler) negotiate(req *http.Request) error {
 	const stream, plain = "text/event-stream", "application/json"
 	accept := req.Header.Values("Accept")
@@ -178,9 +176,9 @@ func (h *HTTPHandler) negotiate(req *http.Request) error {
 	return nil
 }
 
-// accepts reports whether the values of an Accept header allow a media type
-// (RFC 9110, section 12.5.1): of several ranges that match, the most specific
-// counts; without a range everything is allowed.
+// accepts reports whether the values of an Accept header allow a media type (RFC
+// 9110, section 12.5.1). Of several matching ranges the most specific applies; without
+// a range everything is allowed.
 func accepts(values []string, mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")
 	none, best, ok := true, 0, false

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// maxUnread is how many bytes of a standing stream wait for a client that does not
-// read. A message that is longer alone is still sent.
+// maxUnread is the number of bytes of a stream that wait for a client that does not
+// read. A single longer message is still sent.
 const maxUnread = 1 << 20
 
 var errUnread = errors.New("the client does not read its stream")
 
-// A streamWriter writes the answer to a request that stands open. The library
-// tells one client after the other of a change, so none may keep it waiting: what
-// it writes is queued, and a client for which too much is queued loses the stream.
+// A streamWriter writes an open stream. The library notifies one client after the
+// other and must not wait for any: the writer queues, and a client with too much in
+// its queue loses the stream.
 type streamWriter struct {
 	http.ResponseWriter
 	cancel context.CancelCauseFunc // of the request
-	wake   chan struct{}           // holds a token when there is something to do
+	wake   chan struct{}           // holds a token if there is something to do
 	closed chan struct{}           // closed when nothing more comes
 	idle   chan struct{}           // closed when the goroutine has ended
 
@@ -45,7 +45,7 @@ func (h *HTTPHandler) serveStream(next http.Handler, w http.ResponseWriter, req 
 	}
 }
 
-// run sends what is queued.
+// run sends the queue.
 func (s *streamWriter) run() {
 	defer close(s.idle)
 	control := http.NewResponseController(s.ResponseWriter)
@@ -81,7 +81,7 @@ func (s *streamWriter) fail(err error) {
 	s.cancel(err)
 }
 
-// close waits until what is queued has been sent, for a client that reads.
+// close waits until the queue has been sent, if the client reads.
 func (s *streamWriter) close() {
 	close(s.closed)
 	timer := time.NewTimer(closeGrace)
@@ -96,7 +96,7 @@ func (s *streamWriter) close() {
 	<-s.idle
 }
 
-// Write queues p. It never waits for the client.
+// Write queues p without waiting for the client.
 func (s *streamWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	err := s.err
@@ -115,7 +115,7 @@ func (s *streamWriter) Write(p []byte) (int, error) {
 	return len(p), s.FlushError()
 }
 
-// FlushError lets what is queued go out, the header too.
+// FlushError starts to send the queue, and the header.
 func (s *streamWriter) FlushError() error {
 	select {
 	case s.wake <- struct{}{}:

@@ -14,9 +14,9 @@ import (
 	"github.com/tenon-sdk/tenon/internal/goschema"
 )
 
-// AddPrompt adds a prompt. Its handler gets the arguments unchanged; what
-// p.Arguments says about them is for clients. What is wrong is left out, as with
-// [Server.AddTool]. Registration takes a copy of p.
+// AddPrompt adds a prompt. Its handler gets the arguments unchecked: p.Arguments is
+// for clients. An invalid registration is rejected as by [Server.AddTool]. AddPrompt
+// copies p.
 func (s *Server) AddPrompt(p *mcp.Prompt, h PromptHandler) error { return s.addPrompt(p, h, nil) }
 
 func (s *Server) addPrompt(p *mcp.Prompt, h PromptHandler, enums map[string][]string) error {
@@ -56,11 +56,11 @@ func checkArguments(args []*mcp.PromptArgument) error {
 	return nil
 }
 
-// AddPrompt adds a prompt whose arguments are a struct. The protocol knows
-// only strings: a field is a string, a number, a boolean or what reads itself from
-// text. The fields' tags are those of tools (see [AddTool]) and make up
-// p.Arguments, unless there are some; enums are suggested for completion.
-// Arguments that do not fit are an error and do not reach the handler.
+// AddPrompt adds a prompt whose arguments are a struct. The protocol has only
+// string arguments: a field is a string, a number, a boolean or a type that is
+// decoded from text. The tags of the fields are those of tools (see [AddTool]); they
+// describe p.Arguments unless it is set. The values of enums are suggested for
+// completion. Arguments that do not match are an error; the handler is not called.
 func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in In) (*mcp.GetPromptResult, error)) error {
 	if p == nil || h == nil {
 		return s.AddPrompt(p, nil)
@@ -82,10 +82,10 @@ func AddPrompt[In any](s *Server, p *mcp.Prompt, h func(ctx context.Context, in 
 	}, a.enums)
 }
 
-// promptArgs turns the strings of a prompt's arguments into a struct.
+// promptArgs decodes the arguments of a prompt into a struct.
 type promptArgs[In any] struct {
 	check  *checker
-	kinds  map[string]string // of each argument the JSON type
+	kinds  map[string]string // the JSON types of the arguments
 	listed []*mcp.PromptArgument
 	enums  map[string][]string
 	read   func(json.RawMessage) (In, error)
@@ -166,14 +166,14 @@ func (a *promptArgs[In]) decode(args map[string]string) (In, error) {
 	return a.read(raw)
 }
 
-// RemovePrompt removes prompts and tells all sessions. Unknown names are no error.
+// RemovePrompt removes prompts and notifies all sessions. Unknown names are ignored.
 func (s *Server) RemovePrompt(names ...string) {
 	s.change(MethodPromptListChanged, func(f *features) bool { return f.prompts.remove(names) })
 }
 
-// GetPrompt makes a prompt. Nil arguments are none. An unknown name is a
-// [*NotFoundError]; the handler's own error comes unchanged. See
-// [Server.CallTool] for the errors of a call that ended.
+// GetPrompt returns a prompt. An unknown name is a [*NotFoundError]. It returns the
+// handler's error unchanged. See [Server.CallTool] for the errors after the end of
+// ctx or the server.
 func (s *Server) GetPrompt(ctx context.Context, name string, args map[string]string) (*mcp.GetPromptResult, error) {
 	return s.prompt(ctx, nil, name, args)
 }
@@ -209,12 +209,12 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	return r, nil
 }
 
-// UserMessage returns a message of the user with one text.
+// UserMessage returns a message of the user with a text.
 func UserMessage(text string) *mcp.PromptMessage {
 	return &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: text}}
 }
 
-// AssistantMessage returns a message of the assistant with one text.
+// AssistantMessage returns a message of the assistant with a text.
 func AssistantMessage(text string) *mcp.PromptMessage {
 	return &mcp.PromptMessage{Role: "assistant", Content: &mcp.TextContent{Text: text}}
 }

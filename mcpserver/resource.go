@@ -13,9 +13,9 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// AddResource adds a resource. It needs a URI with a scheme; without a name it
-// is listed under its URI. What is wrong is left out, as with [Server.AddTool].
-// Registration takes a copy of r.
+// AddResource adds a resource. Its URI must have a scheme. A resource without a name
+// is listed under its URI. An invalid registration is rejected as by
+// [Server.AddTool]. AddResource copies r.
 func (s *Server) AddResource(r *mcp.Resource, h ResourceReader) error {
 	if r == nil {
 		return s.reject(KindResource, "", errors.New("the resource is nil"))
@@ -53,16 +53,16 @@ func checkURI(uri string) error {
 	return nil
 }
 
-// RemoveResource removes resources and tells all sessions. Unknown URIs are no error.
+// RemoveResource removes resources and notifies all sessions. Unknown URIs are ignored.
 func (s *Server) RemoveResource(uris ...string) {
 	s.change(MethodResourceListChanged, func(f *features) bool { return f.resources.remove(uris) })
 }
 
-// AddResourceTemplate adds a template (RFC 6570) for URIs of resources. Of
-// several templates that match a URI the first counts, and a resource with just that URI
-// before them. A URI of more than 2,048 bytes matches none, as matching takes
-// time in proportion to the square of its length. A variable that is a list is
-// its entries joined by commas. What is wrong is left out, as with [Server.AddTool].
+// AddResourceTemplate adds a template (RFC 6570) for URIs of resources. A resource
+// with the exact URI takes precedence over templates, and an earlier template over a
+// later one. A URI of more than 2,048 bytes matches no template, because matching
+// takes quadratic time. The entries of a list variable are joined by commas. An
+// invalid registration is rejected as by [Server.AddTool].
 func (s *Server) AddResourceTemplate(t *mcp.ResourceTemplate, h TemplateReader) error {
 	if t == nil {
 		return s.reject(KindResourceTemplate, "", errors.New("the template is nil"))
@@ -103,7 +103,7 @@ func makeTemplate(t *mcp.ResourceTemplate, h TemplateReader) (made *template, er
 	return &template{listed: listed, parsed: parsed, pattern: parsed.Regexp(), read: h}, nil
 }
 
-// RemoveResourceTemplate removes templates and tells all sessions. Unknown ones are no error.
+// RemoveResourceTemplate removes templates and notifies all sessions. Unknown ones are ignored.
 func (s *Server) RemoveResourceTemplate(uriTemplates ...string) {
 	s.change(MethodResourceListChanged, func(f *features) bool { return f.templates.remove(uriTemplates) })
 }
@@ -111,7 +111,7 @@ func (s *Server) RemoveResourceTemplate(uriTemplates ...string) {
 // maxTemplateURI is the longest URI in bytes that matches a template.
 const maxTemplateURI = 2048
 
-// match returns the variables of a URI, nil if it does not match.
+// match returns the variables of a URI, nil if the URI does not match.
 func (t *template) match(uri string) map[string]string {
 	if len(uri) > maxTemplateURI || !t.pattern.MatchString(uri) {
 		return nil
@@ -128,13 +128,13 @@ func (t *template) match(uri string) map[string]string {
 	return vars
 }
 
-// knows reports whether a URI is that of a resource or matches a template.
+// knows reports whether the URI is that of a resource or matches a template.
 func (r *registry) knows(uri string) bool {
 	read, _ := r.reader(uri)
 	return read != nil
 }
 
-// reader returns what reads a URI, nil if nothing does.
+// reader returns the reader for a URI, nil if there is none.
 func (r *registry) reader(uri string) (ResourceReader, Kind) {
 	if x := r.resources[uri]; x != nil {
 		return x.read, KindResource
@@ -147,9 +147,9 @@ func (r *registry) reader(uri string) (ResourceReader, Kind) {
 	return nil, ""
 }
 
-// ReadResource reads the resource with just that URI, or one whose template
-// matches. An unknown URI is a [*NotFoundError]; the reader's own error comes
-// unchanged. See [Server.CallTool] for the errors of a call that ended.
+// ReadResource reads the resource with that URI, or one whose template matches it.
+// An unknown URI is a [*NotFoundError]. It returns the reader's error unchanged. See
+// [Server.CallTool] for the errors after the end of ctx or the server.
 func (s *Server) ReadResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	return s.read(ctx, nil, uri)
 }
@@ -203,12 +203,12 @@ func ContentsJSON(r *mcp.ReadResourceResult, uri string) (json.RawMessage, error
 	return encodeJSON(all)
 }
 
-// TextResource returns a result with one text.
+// TextResource returns a result with a text.
 func TextResource(uri, mimeType, text string) *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mimeType, Text: text}}}
 }
 
-// BlobResource returns a result with one piece of binary data, which it keeps.
+// BlobResource returns a result with binary data, which it keeps.
 func BlobResource(uri, mimeType string, data []byte) *mcp.ReadResourceResult {
 	if data == nil {
 		data = []byte{}

@@ -10,25 +10,24 @@ import (
 	"github.com/tenon-sdk/tenon/internal/goschema"
 )
 
-// A Result is what a tool call came to. A failure of the tool is a Result with
-// IsError set, which the model reads and can correct itself from.
+// A Result is the result of a tool call. A failure of the tool is a Result with
+// IsError set, which the model can read and react to.
 //
-// A handler that returns a Result gives it away: it must not change it later.
-// It may return the same one many times.
+// A handler must not change a Result that it has returned. It may return it again.
 type Result struct {
-	// Content is what the model reads. A nil block is an error.
+	// Content holds the blocks that the model reads. A nil block is an error.
 	Content []mcp.Content
-	// StructuredContent is the result as data, shaped by the tool's output schema; nil means none.
+	// StructuredContent is JSON that matches the tool's output schema; nil means none.
 	StructuredContent json.RawMessage
-	// IsError says that the call failed.
+	// IsError reports that the call failed.
 	IsError bool
 	// Meta is the result's _meta.
 	Meta mcp.Meta
-	// Extra keeps keys that a raw handler returned and that the protocol does not know.
+	// Extra holds the members of a raw result that the protocol does not define.
 	Extra map[string]json.RawMessage
-	// InputRequests asks the client for input, by keys that the handler
-	// chooses; the result then has no content. When the answers are there the
-	// handler is called again and finds them, and RequestState, in its [Request].
+	// InputRequests asks the client for input, by keys that the handler chooses.
+	// The result then has no content. The handler is called again with the answers
+	// and RequestState in its [Request].
 	InputRequests mcp.InputRequestMap
 	RequestState  string
 
@@ -46,11 +45,11 @@ func (r *Result) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// ToolNotFound reports whether the result says that the server has no such tool.
-// It is lost when a result is encoded.
+// ToolNotFound reports whether the server has no such tool. Encoding the result
+// loses it.
 func (r *Result) ToolNotFound() bool { return r.notFound }
 
-// AsError returns the result marked as an error.
+// AsError returns a copy of the result with IsError set.
 func (r *Result) AsError() *Result {
 	c := *r
 	c.IsError = true
@@ -127,10 +126,9 @@ func ResourceLink(uri string, o *LinkOptions) *Result {
 // Embedded returns a result with one resource in it.
 func Embedded(r *mcp.ResourceContents) *Result { return Mixed(&mcp.EmbeddedResource{Resource: r}) }
 
-// Structured returns a result with structured content, and its JSON as text for
-// clients that read only that. A call checks it against the tool's output
-// schema; what does not match becomes an error result. A v that cannot be
-// encoded makes an error result here. Nil slices and maps are written as empty ones.
+// Structured returns a result with v as structured content, and its JSON as text
+// for clients that read only text. Nil slices and maps are written as empty ones. If
+// v cannot be encoded, the result is an error result.
 func Structured(v any) *Result {
 	data, err := goschema.Marshal(v)
 	if err != nil {
@@ -144,8 +142,8 @@ func Structured(v any) *Result {
 // Mixed returns a result with any blocks.
 func Mixed(blocks ...mcp.Content) *Result { return &Result{Content: blocks} }
 
-// Library converts the result to the official library's. The two share their
-// content. Extra has no place there and is left out.
+// Library returns the result in the type of the official library, without Extra.
+// The two share their content.
 func (r *Result) Library() *mcp.CallToolResult {
 	out := &mcp.CallToolResult{
 		Meta: r.Meta, Content: r.Content, IsError: r.IsError,

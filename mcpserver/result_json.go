@@ -11,20 +11,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An UnknownContent is a content block of a kind that this version does not
-// know. It stays as it was.
+// An UnknownContent is a content block of a type that this version does not know.
 type UnknownContent struct {
-	mcp.Content // nil; it makes the type one of the library's content blocks
+	mcp.Content // nil; makes the type a content block of the library
 
 	Type string
 	Raw  json.RawMessage
 }
 
-// MarshalJSON returns the block as it was.
+// MarshalJSON returns Raw.
 func (c *UnknownContent) MarshalJSON() ([]byte, error) { return c.Raw, nil }
 
-// MarshalJSON writes the result as the protocol does: always with a content
-// array and isError.
+// MarshalJSON returns the result as in the protocol, always with a content array
+// and isError.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"content":[`)
@@ -80,7 +79,7 @@ func writeMember(b *bytes.Buffer, name string, v any) error {
 	return nil
 }
 
-// writeContent writes one block. Plain text, the usual case, takes no detour.
+// writeContent writes one block. Plain text is the usual case.
 func writeContent(b *bytes.Buffer, c mcp.Content) error {
 	if isNil(c) {
 		return errNoType
@@ -108,8 +107,8 @@ func writeContent(b *bytes.Buffer, c mcp.Content) error {
 	return nil
 }
 
-// withText is an embedded resource with an empty text, which the library's own
-// encoding leaves out: neither text nor blob is no resource.
+// withText returns an embedded resource with an empty text, which the library's
+// encoding leaves out; a resource needs a text or a blob.
 func withText(e *mcp.EmbeddedResource) any {
 	type contents struct {
 		URI      string   `json:"uri"`
@@ -148,8 +147,8 @@ func isNil(c mcp.Content) bool {
 }
 
 // UnmarshalJSON reads a result of the protocol. Its content must be an array of
-// blocks with types; a text that is a number is read as its digits, and a
-// block of an unknown type becomes an [*UnknownContent].
+// blocks with types. A text that is a number becomes its digits, and a block of an
+// unknown type an [*UnknownContent].
 func (r *Result) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -211,8 +210,8 @@ func (r *Result) take(members map[string]json.RawMessage) error {
 	return nil
 }
 
-// blockWire is the union of the members of all kinds of blocks.
-type blockWire struct {
+// contentBlock has the members of all types of blocks.
+type contentBlock struct {
 	Type        string                `json:"type"`
 	Text        json.RawMessage       `json:"text"`
 	Data        []byte                `json:"data"`
@@ -242,7 +241,7 @@ func decodeContent(block json.RawMessage) (mcp.Content, error) {
 	default:
 		return &UnknownContent{Type: head.Type, Raw: block}, nil
 	}
-	var w blockWire
+	var w contentBlock
 	if err := json.Unmarshal(block, &w); err != nil {
 		return nil, err
 	}
@@ -269,8 +268,8 @@ func decodeContent(block json.RawMessage) (mcp.Content, error) {
 	}, nil
 }
 
-// textOf reads the text of a block. Handlers in other languages return the
-// result of arithmetic as a number.
+// textOf returns the text of a block. Handlers in other languages may return a
+// number.
 func textOf(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":

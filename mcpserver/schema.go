@@ -13,11 +13,12 @@ import (
 type checker struct {
 	schema *schemaguard.Schema
 	limits schemaguard.Limits
-	first  func() // what is known only once the schema is compiled goes to the log
+	first  func() // compiles the schema and logs its problems
 }
 
-// newChecker prepares a schema of a tool or prompt. A derived one is known to be valid. Compiling
-// waits for the first call; the server's checkers share what has the same bytes.
+// newChecker returns a checker for a schema of a tool or prompt. A derived schema
+// is known to be valid. The schema is compiled at the first call; checkers of one
+// server share equal schemas.
 func (s *Server) newChecker(of string, raw json.RawMessage, derived bool, depth int) (*checker, error) {
 	if depth == 0 {
 		depth = s.opts.MaxSchemaDepth
@@ -48,8 +49,8 @@ func (s *Server) newChecker(of string, raw json.RawMessage, derived bool, depth 
 	})}, nil
 }
 
-// validate checks a value; with fill it first sets the defaults of what is
-// missing, and returns the value with them.
+// validate checks a value. With fill it first sets defaults, and returns the value
+// with them.
 func (c *checker) validate(value json.RawMessage, fill bool) (json.RawMessage, error) {
 	c.first()
 	if fill {
@@ -58,8 +59,8 @@ func (c *checker) validate(value json.RawMessage, fill bool) (json.RawMessage, e
 	return value, c.schema.Validate(value, c.limits)
 }
 
-// inputSchema checks the form of a hand-written input schema and returns it as
-// it is listed: null means any object, and a missing type is filled in.
+// inputSchema checks the form of a hand-written input schema and returns it as it
+// is listed: null means any object, and a missing type is added.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	var root map[string]json.RawMessage
 	if len(raw) == 0 || string(raw) == "null" {
@@ -81,7 +82,7 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return append(json.RawMessage(nil), raw...), nil
 }
 
-// withType puts a type in front of the members of a schema that has none.
+// withType returns a schema with the type object before its other members.
 func withType(raw json.RawMessage) json.RawMessage {
 	i := 0
 	for raw[i] != '{' {

@@ -7,13 +7,13 @@ import (
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
 
-// A schemaCache shares the schemas of one server by their bytes.
+// A schemaCache holds the schemas of one server by their bytes.
 type schemaCache struct {
 	mu      sync.Mutex // guards the rest
 	schemas map[string]*schemaguard.Schema
 }
 
-// maxCached bounds what a server keeps of tools that come and go.
+// maxCached bounds the schemas kept for tools that come and go.
 const maxCached = 10_000
 
 func (c *schemaCache) lookup(raw json.RawMessage) *schemaguard.Schema {
@@ -22,7 +22,7 @@ func (c *schemaCache) lookup(raw json.RawMessage) *schemaguard.Schema {
 	return c.schemas[string(raw)]
 }
 
-// keep returns the schema with these bytes: s, or the one that is there already.
+// keep adds s, unless there is a schema with its bytes, and returns the one in the cache.
 func (c *schemaCache) keep(s *schemaguard.Schema) *schemaguard.Schema {
 	c.mu.Lock()
 	defer c.mu.Unlock()

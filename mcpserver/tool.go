@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The keys of a tool's _meta for what the protocol has no field for.
+// The keys in a tool's _meta for properties that the protocol does not define.
 const (
 	MetaSearchHint    = "anthropic/searchHint"         // string
 	MetaAlwaysLoad    = "anthropic/alwaysLoad"         // boolean
@@ -21,35 +21,36 @@ const (
 	MetaConcurrency   = "tenon/concurrency"            // "parallel" or "serial"; absent for ByAnnotation
 )
 
-// A Tool describes a tool. Registration takes a copy.
+// A Tool describes a tool. Registration copies it.
 type Tool struct {
 	// Name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is unique on its server.
 	Name string
-	// Title is the name for people. Clients of protocol 2025-03-26 do not know it
-	// and look for AnnotationTitle, which is listed in the annotations.
+	// Title is the name for people. Clients of protocol 2025-03-26 use
+	// AnnotationTitle instead, which is part of the annotations.
 	Title, AnnotationTitle string
 	// Description tells the model what the tool does.
 	Description string
-	// InputSchema is the JSON Schema of the arguments, an object's, in 2020-12,
-	// 2019-09 or draft-07. Nil means that of the Go type, or any object for a
-	// raw handler. A property with x-mcp-header is mirrored into an HTTP header;
-	// where the protocol does not allow that, such as on a number, the keyword
-	// is logged and left out, and the tool stays.
+	// InputSchema is the JSON Schema of the arguments, which are an object, in
+	// dialect 2020-12, 2019-09 or draft-07. Nil means the schema of the Go type, or
+	// any object for a raw handler. Clients repeat a property with x-mcp-header in
+	// an HTTP header. Where the protocol does not allow the keyword, such as on a
+	// number, it is logged and removed.
 	InputSchema json.RawMessage
-	// OutputSchema is the JSON Schema of the structured content. Nil means that
-	// of the Go type, or none for a raw handler.
+	// OutputSchema is the JSON Schema of the structured content. Nil means the
+	// schema of the Go type, or none for a raw handler.
 	OutputSchema json.RawMessage
-	// ReadOnly, Idempotent, Destructive and OpenWorld are hints on behaviour.
-	// A nil Destructive or OpenWorld says nothing, which clients read as true.
+	// ReadOnly, Idempotent, Destructive and OpenWorld are hints. Clients take a nil
+	// Destructive or OpenWorld for true.
 	ReadOnly, Idempotent   bool
 	Destructive, OpenWorld *bool
 	Icons                  []mcp.Icon
 	Meta                   mcp.Meta
-	// SearchHint helps a host's tool search to find the tool.
+	// SearchHint holds words by which a host's tool search finds the tool.
 	SearchHint string
-	// AlwaysLoad tells a host whether the tool may be left to tool search.
+	// AlwaysLoad keeps a host from leaving the tool to tool search.
 	AlwaysLoad *bool
-	// MaxResultSize is how many characters of a result a host shows in place; 0 is its default.
+	// MaxResultSize is the number of characters of a result that a host shows in
+	// place; 0 means the host's default.
 	MaxResultSize int
 	// Timeout is the time limit of a call; 0 means the session's or server's
 	// (see [Options.Timeout]), [NoTimeout] none.
@@ -59,9 +60,9 @@ type Tool struct {
 	MaxSchemaDepth int
 }
 
-// AddTool adds a tool with a hand-written schema and a raw handler. A
-// registration that is wrong is left out, logged, listed by [Server.Rejected]
-// and returned as an error; the server's other tools are not affected.
+// AddTool adds a tool with a hand-written schema and a raw handler. An invalid
+// registration is rejected: AddTool logs it, adds it to [Server.Rejected] and returns
+// its error. Other tools are not affected.
 func (s *Server) AddTool(t *Tool, h RawHandler) error {
 	if h == nil {
 		return s.rejectTool(t, errors.New("it has no handler"))
@@ -72,8 +73,8 @@ func (s *Server) AddTool(t *Tool, h RawHandler) error {
 	}})
 }
 
-// AddRawTool is [Server.AddTool] for a handler that returns JSON. A result that
-// is not one, such as an object without content, becomes an error result.
+// AddRawTool is [Server.AddTool] for a handler that returns JSON. An invalid result,
+// such as an object without content, becomes an error result.
 func (s *Server) AddRawTool(t *Tool, h RawJSONHandler) error {
 	if h == nil {
 		return s.rejectTool(t, errors.New("it has no handler"))
@@ -104,7 +105,7 @@ func decodeResult(name string, raw json.RawMessage) *Result {
 	return &r
 }
 
-// sample shows the beginning of a JSON text.
+// sample returns the beginning of a JSON text.
 func sample(raw json.RawMessage) string {
 	const limit = 60
 	text := strings.TrimSpace(string(raw))
@@ -117,13 +118,13 @@ func sample(raw json.RawMessage) string {
 	return text
 }
 
-// RemoveTool removes tools and tells all sessions. Unknown names are no error;
-// calls that are running go on.
+// RemoveTool removes tools and notifies all sessions. Unknown names are ignored.
+// Running calls go on.
 func (s *Server) RemoveTool(names ...string) {
 	s.change(MethodToolListChanged, func(f *features) bool { return f.tools.remove(names) })
 }
 
-// handlerParts is what the kinds of registration differ in.
+// handlerParts holds what the ways of registering a tool differ in.
 type handlerParts struct {
 	run           func(ctx context.Context, inv *Invocation) error
 	typed         bool
@@ -188,7 +189,7 @@ func (s *Server) makeTool(t *Tool, p handlerParts) (*tool, error) {
 	return made, err
 }
 
-// list makes the tool's entry in the list of tools.
+// list returns the tool's entry in the list of tools.
 func (t *Tool) list(input, output json.RawMessage) (*mcp.Tool, error) {
 	meta := maps.Clone(t.Meta)
 	set := func(key string, value any, use bool) {
@@ -232,7 +233,7 @@ func clonePointer[T any](p *T) *T {
 	return &c
 }
 
-// checkToolName checks what the protocol says about names of tools.
+// checkToolName checks a name by the rules of the protocol.
 func checkToolName(name string) error {
 	if name == "" {
 		return errors.New("it has no name")
@@ -250,8 +251,8 @@ func checkToolName(name string) error {
 	return nil
 }
 
-// ToolTimeout returns the time limit in force for direct calls of a tool, or
-// for all tools that set none if there is no such tool.
+// ToolTimeout returns the time limit of direct calls of a tool. If there is no such
+// tool, it is that of tools that set none.
 func (s *Server) ToolTimeout(name string) time.Duration {
 	if t := s.registry().tool(name); t != nil {
 		return s.limitFor(t, nil)
@@ -259,8 +260,8 @@ func (s *Server) ToolTimeout(name string) time.Duration {
 	return s.timeout
 }
 
-// ToolTimeout returns the time limit in force for the session's calls of a
-// tool, or for all tools that set none if there is no such tool.
+// ToolTimeout returns the time limit of the session's calls of a tool. If there is
+// no such tool, it is that of tools that set none.
 func (ss *Session) ToolTimeout(name string) time.Duration {
 	if t := ss.server.registry().tool(name); t != nil {
 		return ss.server.limitFor(t, ss)

@@ -21,35 +21,35 @@ import (
 //
 //	Unit string `json:"unit" jsonschema:"description=unit of weight,enum=kg,enum=lb,default=kg"`
 //
-// The JSON is checked against the schema, then defaults of what is missing are
-// set, then it is decoded. Names are case-sensitive. A [time.Duration] is a
-// number of nanoseconds, a []byte is base64, a [json.RawMessage] anything.
+// The arguments are checked against the schema, defaults are set, and then they are
+// decoded. Names are case-sensitive. A [time.Duration] is a number of nanoseconds, a
+// []byte is base64, a [json.RawMessage] anything.
 //
-// Out decides what becomes of what the handler returns:
+// Out determines the result:
 //   - string: text.
-//   - *Result, [mcp.Content] or []mcp.Content: as it is.
+//   - *Result, [mcp.Content] or []mcp.Content: unchanged.
 //   - struct{}: nothing.
 //   - any: one of these by its dynamic type, or its JSON as text.
 //   - anything else: structured content, and its JSON as text. Out's schema
-//     becomes the output schema. What is no JSON object, such as a slice or a
-//     number, becomes the member "result" of one, as clients of older
-//     protocols accept only objects; not so if the tool has an output schema
-//     of its own. A nil pointer is the zero value of what it points to. Nil
-//     slices and maps are empty ones, also inside: [] and {}, never null.
+//     becomes the output schema. A value that is not a JSON object, such as a
+//     slice or a number, becomes the member "result" of one, because clients of
+//     older protocols accept only objects; not so if the tool has an output
+//     schema of its own. A nil pointer means the zero value of its element type.
+//     Nil slices and maps are written as empty ones, also inside.
 //
-// A type says itself what its schema is by a method JSONSchema that returns a
-// [json.RawMessage], in dialect 2020-12, or by a method JSONSchemaEnum that
-// returns the values of the type as []any:
+// A type can describe itself with a method JSONSchema that returns a
+// [json.RawMessage], in dialect 2020-12, or with a method JSONSchemaEnum that returns
+// the values of the type as []any:
 //
 //	func (Color) JSONSchemaEnum() []any { return []any{Red, Green, Blue} }
 //
-// Without one, a type that is encoded by MarshalText, or decoded by UnmarshalText,
-// is a string, and one with MarshalJSON or UnmarshalJSON may be anything. A tag
-// that has an unknown keyword, a keyword for another type or a value of the wrong
-// kind is an error that names the field and the keyword.
+// Otherwise a type with MarshalText, or UnmarshalText for arguments, is a string, and
+// one with MarshalJSON or UnmarshalJSON may be anything. A tag with an unknown
+// keyword, a keyword for another type or a value of the wrong type is an error that
+// names the field and the keyword.
 //
-// A type that cannot be expressed, such as a channel, is an error that names
-// the type and the field. An error leaves the tool out, as with [Server.AddTool].
+// A type without a JSON form, such as a channel, is an error that names the type and
+// the field. The tool is rejected then, as by [Server.AddTool].
 func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) error {
 	if h == nil {
 		return s.rejectTool(t, errors.New("it has no handler"))
@@ -81,16 +81,16 @@ func AddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In)
 	})
 }
 
-// MustAddTool is [AddTool], but panics if the registration is wrong.
+// MustAddTool is [AddTool], but panics if there is an error.
 func MustAddTool[In, Out any](s *Server, t *Tool, h func(ctx context.Context, in In) (Out, error)) {
 	if err := AddTool(s, t, h); err != nil {
 		panic(err)
 	}
 }
 
-// decoderFor returns the decoder of arguments and their schema, unless the tool
-// has its own. A derived schema that is checked allows no names but those of the
-// fields; otherwise encoding/json's disregard for case has to be made up for.
+// decoderFor returns the decoder of arguments and, unless the tool has its own, their
+// schema. Arguments that were checked against a derived schema have no other names
+// than the fields; in others the case of names matters.
 func decoderFor[In any](own, unchecked bool) (func(json.RawMessage) (In, error), json.RawMessage, error) {
 	typ := reflect.TypeFor[In]()
 	var schema json.RawMessage
@@ -123,9 +123,9 @@ func decoderFor[In any](own, unchecked bool) (func(json.RawMessage) (In, error),
 	}, schema, nil
 }
 
-// encoderFor returns the encoder of results and their schema, nil if they are
-// not structured. A tool with an output schema of its own needs results that
-// are, and they stay what they are.
+// encoderFor returns the encoder of results and their schema, nil if they are not
+// structured. Results of a tool with its own output schema must be structured and are
+// not wrapped.
 func encoderFor[Out any](own bool) (func(Out) (*Result, error), json.RawMessage, error) {
 	typ := reflect.TypeFor[Out]()
 	switch typ {
@@ -164,7 +164,7 @@ func encoderFor[Out any](own bool) (func(Out) (*Result, error), json.RawMessage,
 	return func(out Out) (*Result, error) { return structuredResult(out, typ, wrap) }, schema, nil
 }
 
-// dynamicResult makes a result by the type of out.
+// dynamicResult returns a result by the dynamic type of out.
 func dynamicResult(out any) (*Result, error) {
 	switch out := out.(type) {
 	case string:
@@ -187,7 +187,7 @@ func dynamicResult(out any) (*Result, error) {
 	return Text(string(data)), nil
 }
 
-// structuredResult makes a result with structured content.
+// structuredResult returns a result with structured content.
 func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
 	for v := reflect.ValueOf(out); v.IsValid() && v.Kind() == reflect.Pointer && typ.Kind() == reflect.Pointer; v = v.Elem() {
 		if v.IsNil() {
@@ -208,7 +208,7 @@ func structuredResult(out any, typ reflect.Type, wrap bool) (*Result, error) {
 	return r, nil
 }
 
-// zeroOf is the zero value of what a pointer type points to, through all its pointers.
+// zeroOf returns the zero value of the type behind all pointers of t.
 func zeroOf(t reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -216,21 +216,22 @@ func zeroOf(t reflect.Type) any {
 	return reflect.Zero(t).Interface()
 }
 
-// A Definition is a tool together with its handler, not yet on any server. [Define] and [DefineRaw]
-// make one; it may be added to any number of servers, from any goroutine. The zero value cannot be added.
+// A Definition is a tool with its handler, made by [Define] or [DefineRaw]. It may be
+// added to any number of servers, from any goroutine. The zero value cannot be added.
 type Definition struct {
 	name string
 	add  func(*Server) error
 }
 
-// Define joins a tool with a handler whose arguments and results are Go values; see [AddTool] for both.
-// What is wrong with them is reported when the definition is added to a server. Define takes a copy of t.
+// Define returns the definition of a tool whose arguments and results are Go values
+// (see [AddTool]). An error in it is reported when it is added to a server. Define
+// copies t.
 func Define[In, Out any](t *Tool, h func(ctx context.Context, in In) (Out, error)) Definition {
 	t, name := copyOf(t)
 	return Definition{name, func(s *Server) error { return AddTool(s, t, h) }}
 }
 
-// DefineRaw joins a tool with a handler of JSON; see [Server.AddTool].
+// DefineRaw returns the definition of a tool with a raw handler (see [Server.AddTool]).
 func DefineRaw(t *Tool, h RawHandler) Definition {
 	t, name := copyOf(t)
 	return Definition{name, func(s *Server) error { return s.AddTool(t, h) }}
@@ -244,10 +245,10 @@ func copyOf(t *Tool) (*Tool, string) {
 	return &c, t.Name
 }
 
-// Name is the tool's name.
+// Name returns the tool's name.
 func (d Definition) Name() string { return d.name }
 
-// AddTo adds the tool to a server. An error leaves it out, as with [AddTool].
+// AddTo adds the tool to a server, as [AddTool] does.
 func (d Definition) AddTo(s *Server) error {
 	if d.add == nil {
 		return s.rejectTool(nil, errors.New("the definition is empty: make it with Define or DefineRaw"))
