@@ -22,8 +22,8 @@ type field struct {
 	hidden   bool // by jsonschema:"-"
 }
 
-// Fields lists the JSON property names of a struct type, in order, by the rules
-// of encoding/json.
+// Fields returns the JSON property names of a struct type, in order, by the rules of
+// encoding/json.
 func Fields(t reflect.Type) []string {
 	fields, err := visible(t)
 	if err != nil {
@@ -38,9 +38,9 @@ func Fields(t reflect.Type) []string {
 	return names
 }
 
-// visible lists the fields of a struct that have a JSON form: those of embedded
-// structs are promoted; of several with one name the least deep wins, then the
-// tagged one, and if that does not decide none is visible.
+// visible returns the fields of a struct that have a JSON form. Fields of embedded
+// structs are promoted. Of several fields with one name the least nested wins, then a
+// tagged one; otherwise none is visible.
 func visible(t reflect.Type) ([]field, error) {
 	var all []field
 	type embedded struct {
@@ -80,8 +80,8 @@ func visible(t reflect.Type) ([]field, error) {
 	return dominant(all), nil
 }
 
-// classify reads the tags of f. It returns the struct that is embedded by f, or
-// whether f is a property.
+// classify reads the tags of f. It returns the struct that f embeds, or whether f is a
+// property.
 func (f *field) classify() (inner reflect.Type, use bool, err error) {
 	elem := f.Type
 	if elem.Kind() == reflect.Pointer && elem.Name() == "" {
@@ -129,7 +129,7 @@ func (f *field) classify() (inner reflect.Type, use bool, err error) {
 	return nil, true, nil
 }
 
-// dominant keeps one field for each name, in the order of the source.
+// dominant returns one field for each name, in the order of the source.
 func dominant(all []field) []field {
 	byName := map[string][]field{}
 	for _, f := range all {

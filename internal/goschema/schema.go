@@ -14,30 +14,30 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// Use says which way values of a type go.
+// Use is the direction of values of a type.
 type Use int
 
 const (
-	// Input is for types that JSON is read into.
+	// Input is for types that JSON is decoded into.
 	Input Use = iota
-	// Output is for types that JSON is made of. A nil slice or map is null then.
+	// Output is for types that are encoded. A nil slice or map may be null.
 	Output
 )
 
-// maxInline is the most schemas that are written out before named types are
-// written once and referred to.
+// maxInline is the number of schemas that are written out. Beyond it, named types are
+// written once, with references to them.
 const maxInline = 2000
 
-// maxParts is the most schemas that one type may be made of.
+// maxParts is the number of schemas that one type may consist of.
 const maxParts = 20_000
 
-// errInline ends a walk that writes out too much.
+// errInline reports that maxInline is exceeded.
 var errInline = errors.New("too large to be written out")
 
-// An Error says which type cannot be expressed, and where it was met.
+// An Error reports a type that has no schema.
 type Error struct {
-	Type  reflect.Type // the type that cannot be expressed
-	Field string       // the path of Go field names to it; "" at the root
+	Type  reflect.Type
+	Field string // the path of Go field names to it; "" at the root
 	Err   error
 }
 
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// For returns the schema of t. A type that cannot be expressed is an [*Error].
+// For returns the schema of t. The error is an [*Error].
 func For(t reflect.Type, use Use) (json.RawMessage, error) {
 	w := walker{use: use}
 	schema, err := w.root(t)
@@ -64,13 +64,13 @@ func For(t reflect.Type, use Use) (json.RawMessage, error) {
 // A walker derives one schema.
 type walker struct {
 	use    Use
-	refer  bool // write named types once
+	refer  bool // to named types, which are written once
 	made   int
 	path   []string
-	open   []reflect.Type // named types that are being derived
+	open   []reflect.Type // named types in progress
 	names  map[reflect.Type]string
 	taken  map[string]bool // the names in names
-	counts map[string]int  // how many names have been made of one
+	counts map[string]int  // of names with the same base
 	defs   jsonschema.Definitions
 }
 
@@ -176,7 +176,7 @@ func mayRecur(t reflect.Type) bool {
 	return false
 }
 
-// nameFor makes a name for a definition that no other type has.
+// nameFor returns an unused name for a definition.
 func (w *walker) nameFor(t reflect.Type) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -208,13 +208,13 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// The ways in which a type says what its schema is.
+// The methods by which a type describes itself.
 type (
-	// describer gives the schema as JSON.
+	// describer returns the schema as JSON.
 	describer interface{ JSONSchema() json.RawMessage }
-	// schemaDescriber gives it as the schema library has it.
+	// schemaDescriber returns the schema in the type of invopop/jsonschema.
 	schemaDescriber interface{ JSONSchema() *jsonschema.Schema }
-	// lister gives the values that there are of the type.
+	// lister returns the values of the type.
 	lister interface{ JSONSchemaEnum() []any }
 )
 
@@ -223,8 +223,8 @@ func has(t, iface reflect.Type) bool {
 	return t.Implements(iface) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(iface)
 }
 
-// special returns the schema of a type whose JSON form is not that of its kind,
-// or nil.
+// special returns the schema of a type whose JSON form is not that of its kind, nil for
+// other types.
 func (w *walker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return nil, nil
@@ -252,8 +252,7 @@ func (w *walker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	return w.encoded(t), nil
 }
 
-// encoded returns the schema of a type that encodes itself, nil if t does not. Of
-// what it writes or reads as JSON nothing is known.
+// encoded returns the schema of a type that encodes itself, nil for other types.
 func (w *walker) encoded(t reflect.Type) *jsonschema.Schema {
 	fromJSON, fromText := jsonUnmarshaler, textUnmarshaler
 	if w.use == Output {
@@ -268,7 +267,8 @@ func (w *walker) encoded(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// described takes over a schema that a type made of itself.
+// described returns a schema that a type describes itself with. Its definitions move to
+// the root.
 func (w *walker) described(s *jsonschema.Schema) *jsonschema.Schema {
 	if s == nil {
 		return anything()
@@ -281,7 +281,7 @@ func (w *walker) described(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// anything is the schema {}, which is less of a surprise to readers than true.
+// anything returns the schema {}, which readers know better than true.
 func anything() *jsonschema.Schema { return &jsonschema.Schema{Extras: map[string]any{}} }
 
 // plain returns the schema of a type by its kind.

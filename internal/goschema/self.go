@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
 
-// selfMade takes over a schema that a type gives as JSON. Its $defs move to the
-// root of the whole, as its references mean that root.
+// selfMade returns a schema that a type describes itself with as JSON. Its $defs move
+// to the root, to which its references point.
 func (w *walker) selfMade(t reflect.Type, raw json.RawMessage) (*jsonschema.Schema, error) {
 	wrong := func(err error) error { return w.fail(t, fmt.Errorf("the schema of its method JSONSchema: %w", err)) }
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("true")) {
@@ -40,8 +40,8 @@ func (w *walker) selfMade(t reflect.Type, raw json.RawMessage) (*jsonschema.Sche
 	return s, nil
 }
 
-// takeMember sets one member of a schema. What tags and pointers change has a
-// field of its own, the rest stays as it is.
+// takeMember sets one member of a schema. The members that tags and pointers change
+// become fields, the rest stays raw.
 func (w *walker) takeMember(s *jsonschema.Schema, name string, value json.RawMessage) error {
 	switch name {
 	case "$schema":
@@ -84,7 +84,7 @@ func (w *walker) takeMember(s *jsonschema.Schema, name string, value json.RawMes
 	return nil
 }
 
-// define adds a definition that a type brings along.
+// define adds a definition of a self-made schema.
 func (w *walker) define(name string, raw json.RawMessage) error {
 	def := anything()
 	switch text := string(bytes.TrimSpace(raw)); text {
@@ -112,8 +112,7 @@ func (w *walker) define(name string, raw json.RawMessage) error {
 	return nil
 }
 
-// listed returns the schema of a type that lists its values: that of its JSON
-// form, with the values.
+// listed returns the schema of a type that lists its values.
 func (w *walker) listed(t reflect.Type, values []any) (*jsonschema.Schema, error) {
 	if len(values) == 0 {
 		return nil, w.fail(t, errors.New("its method JSONSchemaEnum lists no values"))

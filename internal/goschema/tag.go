@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 )
 
-// A tag is what the struct tags of a field say about its schema.
+// A tag holds the content of the struct tags of a field.
 type tag struct {
 	description                  string
 	required, optional, nullable bool
@@ -23,17 +23,17 @@ type tag struct {
 
 type keyword struct{ name, value string }
 
-// flags are the keywords that need no value.
+// flags lists the keywords that need no value.
 var flags = []string{"required", "optional", "nullable", "deprecated", "readOnly", "writeOnly", "uniqueItems"}
 
-// valued are the keywords that need one.
+// valued lists the keywords that need one.
 var valued = []string{
 	"title", "description", "enum", "default", "example", "format", "pattern", "minLength", "maxLength",
 	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
 	"minProperties", "maxProperties", "x-mcp-header",
 }
 
-// onItems are the keywords that on a slice are for its items.
+// onItems lists the keywords that apply to the items of a slice.
 var onItems = []string{
 	"enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 }
@@ -67,11 +67,11 @@ func parseTag(text, description string) (tag, error) {
 	return t, t.take()
 }
 
-// prose are the keywords whose value may have commas, without a backslash before each.
+// prose lists the keywords whose value may have commas without backslashes.
 var prose = []string{"title", "description", "pattern", "default", "example"}
 
-// extend adds a part behind a comma to the value before it. Name is what stands
-// before = in it, if that looks like a keyword.
+// extend adds the part after a comma to the value before it. Name is the text before =
+// in the part, if it looks like a keyword.
 func (k *keyword) extend(name, part string) error {
 	inside, escaped := strings.CutSuffix(k.value, `\`)
 	switch {
@@ -89,8 +89,8 @@ func (k *keyword) extend(name, part string) error {
 	return nil
 }
 
-// isKeyword splits a part of a tag. If it is not a keyword, name is what stands
-// before = if that looks like one.
+// isKeyword splits a part of a tag. If it is not a keyword, name is the text before =,
+// if it looks like one.
 func isKeyword(part string) (name, value string, ok bool) {
 	name, value, hasValue := strings.Cut(part, "=")
 	if slices.Contains(flags, name) && (!hasValue || value == "true" || value == "false") {
@@ -110,7 +110,7 @@ func isKeyword(part string) (name, value string, ok bool) {
 	return name, value, false
 }
 
-// take moves the keywords that are about the field, not about its type.
+// take moves the keywords for the field, not its type, into fields of t.
 func (t *tag) take() error {
 	var rest []keyword
 	seen := map[string]bool{}
@@ -144,7 +144,7 @@ func (t *tag) take() error {
 	return nil
 }
 
-// apply adds what the tag says to the schema of a field of type t.
+// apply adds the tag to the schema of a field of the type.
 func (t *tag) apply(s *jsonschema.Schema, typ reflect.Type, quoted bool) (*jsonschema.Schema, error) {
 	if s.Extras != nil || s.Ref != "" {
 		s = copyOf(s)
@@ -186,7 +186,7 @@ func (t *tag) apply(s *jsonschema.Schema, typ reflect.Type, quoted bool) (*jsons
 	return s, setDefault(s, typ, defaults)
 }
 
-// onTypes says which JSON types a keyword is for; others are for all.
+// onTypes holds the JSON types that a keyword is for. Other keywords are for all.
 var onTypes = map[string][]string{
 	"pattern": {"string"}, "minLength": {"string"}, "maxLength": {"string"},
 	"minimum": {"number", "integer"}, "maximum": {"number", "integer"},
@@ -195,7 +195,7 @@ var onTypes = map[string][]string{
 	"minProperties": {"object"}, "maxProperties": {"object"},
 }
 
-// fits reports a keyword that says nothing about values of the schema's type.
+// fits returns an error if the keyword is not for the schema's type.
 func (k keyword) fits(s *jsonschema.Schema) error {
 	types, typ := onTypes[k.name], s.Type
 	if both, ok := s.Extras["type"].([]string); ok { // with null
@@ -286,8 +286,8 @@ func (k keyword) number() (json.Number, error) {
 	return n, nil
 }
 
-// literal reads the value of an enum, default or example as JSON of type typ.
-// Strings, and what is written as a string, need no quotes.
+// literal returns the value of an enum, default or example as JSON of the type. Values
+// that are strings in JSON need no quotes.
 func (k keyword) literal(typ reflect.Type) (any, error) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -305,12 +305,12 @@ func (k keyword) literal(typ reflect.Type) (any, error) {
 	return k.value, nil
 }
 
-// isText reports whether any text is a value of typ.
+// isText reports whether every string is a value of the type.
 func isText(typ reflect.Type) bool {
 	return typ.Kind() == reflect.String && typ != numberType && !has(typ, jsonUnmarshaler)
 }
 
-// setDefault sets the default of a field. Several defaults are those of a slice's items.
+// setDefault sets the default of a field. Several values are the items of a slice.
 func setDefault(s *jsonschema.Schema, typ reflect.Type, values []string) error {
 	var v any
 	var err error
@@ -340,7 +340,7 @@ func setDefault(s *jsonschema.Schema, typ reflect.Type, values []string) error {
 	return nil
 }
 
-// inEnum reports a default that the enum beside it does not allow.
+// inEnum returns an error if the enum of s does not allow v.
 func inEnum(s *jsonschema.Schema, v any) error {
 	if len(s.Enum) == 0 {
 		return nil

@@ -1,9 +1,8 @@
-// Package jsonl frames a stream of JSON values, one a line, as stdio servers
-// and command-line engines speak it.
+// Package jsonl reads streams of lines, each with a JSON value, as stdio servers and
+// command-line engines write them.
 //
-// The reader never gives up on a stream because of one line: a line above the
-// limit is read to its end, thrown away and reported with its head and tail,
-// and the next line works. What a line holds is not this package's concern.
+// A line above the limit is skipped and reported with its head and tail; the next line
+// is read as usual. The package does not parse lines.
 package jsonl
 
 import (
@@ -16,11 +15,10 @@ import (
 )
 
 const (
-	// DefaultLimit is the longest line that a [Reader] hands out when no other
-	// limit is given: 64 MiB.
+	// DefaultLimit is the default limit of a line: 64 MiB.
 	DefaultLimit = 64 << 20
 
-	// edge is how much of the beginning and of the end of an oversized line is kept.
+	// edge is the length of the kept beginning and end of an oversized line.
 	edge = 1024
 
 	bufSize = 64 << 10
@@ -28,8 +26,8 @@ const (
 
 // A Line is one line of a stream, without its line ending.
 type Line struct {
-	// Data is the line's content; the receiver owns it. It is nil for a line
-	// above the limit.
+	// Data is the content of the line, which the caller owns; nil for a line above
+	// the limit.
 	Data []byte
 	// Size is the length of the line in bytes, without its line ending.
 	Size int64
@@ -38,7 +36,7 @@ type Line struct {
 	Head, Tail []byte
 }
 
-// Oversized reports whether the line was above the limit and thrown away.
+// Oversized reports whether the line was above the limit and skipped.
 func (l Line) Oversized() bool { return l.Head != nil }
 
 // A Reader reads lines. It is for one goroutine at a time.
@@ -59,11 +57,9 @@ func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, bufSize), limit: limit}
 }
 
-// Next returns the next line that holds something: lines of white space and
-// NUL bytes alone are passed over; a byte order mark at the start of a line is
-// dropped, and so are white space and NULs around it. A last line
-// without a line ending counts. The error is that of the underlying reader,
-// io.EOF at the end; it is only returned once every line has been.
+// Next returns the next line without a byte order mark and without surrounding white
+// space and NUL bytes. It skips empty lines. The last line needs no line ending. After
+// the last line, Next returns the error of the underlying reader, io.EOF at the end.
 func (r *Reader) Next() (Line, error) {
 	for {
 		line, err := r.read()
@@ -81,11 +77,11 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
-// read returns the next line as it stands. The line and the error may both be set.
+// read returns the next line unchanged. The line and the error may both be set.
 func (r *Reader) read() (Line, error) {
 	chunk, err := r.br.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) && len(chunk) <= r.limit {
-		return Line{Data: bytes.Clone(chunk)}, err // by far the most lines
+		return Line{Data: bytes.Clone(chunk)}, err // most lines
 	}
 	var (
 		data = append(make([]byte, 0, 4*len(chunk)), chunk...)
@@ -117,8 +113,8 @@ func (r *Reader) read() (Line, error) {
 	return over.line(size), err
 }
 
-// grow makes room for n more bytes by doubling: append's own growth of a
-// quarter would copy a long line a dozen times.
+// grow makes room for n more bytes by doubling. append grows by a quarter and would
+// copy a long line a dozen times.
 func grow(b []byte, n int) []byte {
 	if cap(b)-len(b) < n {
 		b = slices.Grow(b, max(len(b), n))
@@ -133,7 +129,7 @@ func trim(b []byte) []byte {
 
 func trimEnd(b []byte) []byte { return bytes.TrimRight(b, "\r\n") }
 
-// An oversized holds the two ends of a line that is being thrown away.
+// An oversized holds the two ends of a line that is being skipped.
 type oversized struct{ head, tail []byte }
 
 func newOversized(b []byte) *oversized {

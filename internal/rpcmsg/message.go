@@ -1,7 +1,6 @@
-// Package rpcmsg takes JSON-RPC messages apart in one pass and without loss: ids
-// stay byte for byte, params stay raw, and what is wrong with a message is said in
-// the terms of JSON-RPC. It is what the bridge and the stdio face read with; both
-// accept more than the official library does (ids of any form, a missing jsonrpc).
+// Package rpcmsg parses and writes JSON-RPC messages. It parses in one pass, keeps the
+// bytes of ids and params, and reports errors as JSON-RPC errors. Unlike the official
+// library it accepts ids of any form and messages without jsonrpc.
 package rpcmsg
 
 import (
@@ -16,30 +15,29 @@ import (
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
-// The bounds on a message. They are far beyond what any client sends, and keep
-// what one message costs in proportion to its bytes.
+// The bounds of a message keep its cost in proportion to its bytes.
 const (
-	// MaxID is the longest id in bytes, as it is written. It is kept and sent back.
+	// MaxID is the length of the longest id in bytes.
 	MaxID = 4096
-	// MaxBatch is the most messages in one batch.
+	// MaxBatch is the largest number of messages in a batch.
 	MaxBatch = 1000
-	// MaxParams is the most members that params may have, those of one name counted each.
+	// MaxParams is the largest number of members of params, including duplicates.
 	MaxParams = 1000
 )
 
 // ErrBatch reports a batch of more than MaxBatch messages.
 var ErrBatch error = InvalidRequest(fmt.Sprintf("a batch of more than %d messages", MaxBatch))
 
-// A member is one member of params, its value still raw.
+// A member is a member of params.
 type member struct {
 	key   []byte
 	value json.RawMessage
 }
 
-// Null is the id of a reply to a message whose id could not be read.
+// Null is the id of a reply to a message without a usable id.
 var Null = json.RawMessage("null")
 
-// A Message is one JSON-RPC message. Its slices point into what was parsed.
+// A Message is a JSON-RPC message. Its slices point into the parsed text.
 type Message struct {
 	ID     json.RawMessage // nil when absent; "null" is an id
 	Method string
@@ -47,25 +45,24 @@ type Message struct {
 	Result json.RawMessage
 	Error  json.RawMessage
 
-	// Fault says what is wrong with a message that is JSON, nil if nothing is.
-	// Reply is the answer to it; a message without an id may still be owed none.
+	// Fault is the error of a malformed message, nil if it is well-formed.
 	Fault *jsonrpc.Error
 
-	hasMethod bool
-	crowded   bool      // params have more members than fields
-	fields    []member  // the members of Params
-	room      [6]member // where fields begins, so that most messages allocate nothing for it
+	hasMethod     bool
+	tooManyParams bool      // params have more members than fields
+	fields        []member  // the members of Params
+	room          [6]member // backs fields of most messages
 }
 
-// Reply reports whether m answers a request, well or badly. Nothing is owed to it.
+// Reply reports whether m is the reply to a request.
 func (m *Message) Reply() bool { return !m.hasMethod && (m.Result != nil || m.Error != nil) }
 
-// Notification reports whether m has a method and no id: it gets no reply,
-// whatever is wrong with it.
+// Notification reports whether m has a method and no id. It has no reply, even if it
+// is malformed.
 func (m *Message) Notification() bool { return m.hasMethod && m.ID == nil && m.Method != "" }
 
-// Param is the raw value of a member of params, nil when absent or null. Of two
-// with one name the last counts, as in encoding/json; case counts as well.
+// Param returns the value of a member of params, nil if it is absent or null. The last
+// of several members with one name applies. Names are case-sensitive.
 func (m *Message) Param(key string) json.RawMessage {
 	for i := len(m.fields) - 1; i >= 0; i-- {
 		if string(m.fields[i].key) == key {
@@ -78,7 +75,7 @@ func (m *Message) Param(key string) json.RawMessage {
 	return nil
 }
 
-// TextParam is the string under key in params, "" when absent.
+// TextParam returns the string under key in params, "" if it is absent.
 func (m *Message) TextParam(key string) (string, *jsonrpc.Error) {
 	raw := m.Param(key)
 	if raw == nil {
@@ -91,7 +88,7 @@ func (m *Message) TextParam(key string) (string, *jsonrpc.Error) {
 	return s, nil
 }
 
-// DecodeParam unmarshals the member of params under key into v, if it is there.
+// DecodeParam unmarshals the member of params under key, if present, into v.
 func (m *Message) DecodeParam(key string, v any) *jsonrpc.Error {
 	raw := m.Param(key)
 	if raw == nil {
@@ -110,18 +107,18 @@ func (m *Message) DecodeParam(key string, v any) *jsonrpc.Error {
 	return nil
 }
 
-// InvalidParams is the error -32602 with what is wrong with the params.
+// InvalidParams returns the error -32602.
 func InvalidParams(what string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
 }
 
-// InvalidRequest is the error -32600 with what is wrong with the message.
+// InvalidRequest returns the error -32600.
 func InvalidRequest(what string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid request: " + what}
 }
 
-// ParseError is the error for an error of [Parse]: -32700, or -32600 for a batch
-// that is too large.
+// ParseError returns the JSON-RPC error for an error of [Parse]: -32700, or -32600 for
+// a batch that is too large.
 func ParseError(err error) *jsonrpc.Error {
 	if coded := (*jsonrpc.Error)(nil); errors.As(err, &coded) {
 		return coded
@@ -129,13 +126,13 @@ func ParseError(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}
 }
 
-// MethodNotFound is the error -32601. It repeats the beginning of a long method.
+// MethodNotFound returns the error -32601, with the beginning of a long method.
 func MethodNotFound(method string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %.200q", method)}
 }
 
-// Parse reads one message or, with batch set, the messages of a batch. An error
-// means that raw is no JSON, nests too deeply, or is a batch of more than MaxBatch.
+// Parse parses one message or, with batch set, the messages of a batch. It fails if raw
+// is not JSON, nests too deeply, or is a batch of more than MaxBatch messages.
 func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 	if err := checkText(raw); err != nil {
 		return nil, false, err
@@ -173,7 +170,7 @@ func (s *scanner) batch(msgs *[]*Message) error {
 	})
 }
 
-// message reads one message, which nested arrays enclose.
+// message reads one message inside of nested arrays.
 func (s *scanner) message(nested int, m *Message) error {
 	if s.Peek() != '{' {
 		m.Fault = InvalidRequest("a message must be a JSON object")
@@ -203,10 +200,10 @@ func (s *scanner) message(nested int, m *Message) error {
 func (s *scanner) params(nested int, m *Message) error {
 	start := s.Pos
 	m.fields = m.fields[:0]
-	m.crowded = false
+	m.tooManyParams = false
 	err := s.Object(nested, func(key []byte, value json.RawMessage) {
 		if len(m.fields) == MaxParams {
-			m.crowded = true
+			m.tooManyParams = true
 			return
 		}
 		m.fields = append(m.fields, member{key, value})
@@ -221,9 +218,9 @@ func (m *Message) set(key []byte, value json.RawMessage) {
 		m.ID = value
 	case "method":
 		m.hasMethod = true
-		m.Method, _ = jsonscan.Text(value) // check reports what is not a string, or is ""
+		m.Method, _ = jsonscan.Text(value) // check reports a value that is not a string
 	case "params": // not an object: check reports it
-		m.fields, m.Params, m.crowded = m.fields[:0], nil, false
+		m.fields, m.Params, m.tooManyParams = m.fields[:0], nil, false
 		if !isNull(value) {
 			m.Params = value
 		}
@@ -234,15 +231,15 @@ func (m *Message) set(key []byte, value json.RawMessage) {
 	}
 }
 
-// check finds what is wrong with a message that is a JSON object.
+// check sets the Fault of a message that is a JSON object.
 func (m *Message) check() {
 	switch {
 	case m.ID != nil && !isID(m.ID):
-		m.ID = Null // what JSON-RPC asks for where the id cannot be used
+		m.ID = Null // as JSON-RPC requires
 		m.Fault = InvalidRequest("id must be a string, a number or null")
 	case len(m.ID) > MaxID:
 		m.Fault = InvalidRequest(fmt.Sprintf("id has %d bytes, more than the limit of %d", len(m.ID), MaxID))
-		m.ID = Null // it is too long to be sent back
+		m.ID = Null // too long for a reply
 	case m.Reply():
 	case !m.hasMethod:
 		m.Fault = InvalidRequest("method is missing")
@@ -250,7 +247,7 @@ func (m *Message) check() {
 		m.Fault = InvalidRequest("method must be a string that is not empty")
 	case m.Params != nil && m.Params[0] != '{':
 		m.Fault = InvalidParams("params must be an object")
-	case m.crowded:
+	case m.tooManyParams:
 		m.Fault = InvalidParams(fmt.Sprintf("params have more than %d members", MaxParams))
 	}
 }
@@ -259,23 +256,16 @@ func isID(raw json.RawMessage) bool {
 	return raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' || isNull(raw)
 }
 
-// Busy is the error for a request beyond the limit of those that may run at a
-// time. Its code, in the range that JSON-RPC leaves to servers, is that of other
-// JSON-RPC servers for a limit that is exceeded.
+// Busy returns the error for a request beyond the limit of those served at a time.
 func Busy(limit int) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: CodeBusy, Message: fmt.Sprintf("too many requests at once: the limit is %d; send this one again when others have been answered", limit)}
 }
 
-// CodeBusy is the code of [Busy].
+// CodeBusy is the code of [Busy], which other JSON-RPC servers use for exceeded limits.
 const CodeBusy = -32005
 
-// SameID reports whether two ids are one: the same bytes, or strings with the
-// same text however they are escaped.
-func SameID(a, b json.RawMessage) bool {
-	return IDKey(a) == IDKey(b)
-}
-
-// IDKey is a map key for an id. Strings and numbers never share one.
+// IDKey returns a map key for an id. Ids with the same text have the same key, however
+// they are escaped; strings and numbers never do.
 func IDKey(raw json.RawMessage) string {
 	if s, ok := jsonscan.Text(raw); ok {
 		return `"` + s
@@ -283,10 +273,9 @@ func IDKey(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// OversizedID finds the id of a message that was too long to be kept, from its
-// beginning and its end. It reports false where it cannot be sure: it takes an id
-// at the front only before params, and one at the end only as the last member
-// of the message itself.
+// OversizedID returns the id of a message of which only the beginning and the end are
+// known. It reports false unless it is certain: the id is before params, or it is the
+// last member of the message.
 func OversizedID(head, tail []byte) (json.RawMessage, bool) {
 	if id, ok := headID(head); ok {
 		return id, true
@@ -298,8 +287,8 @@ func OversizedID(head, tail []byte) (json.RawMessage, bool) {
 	return json.RawMessage(match[1]), true
 }
 
-// idAtEnd is an id, a jsonrpc perhaps, and the brace that closes the message: one
-// more brace would mean that the id belongs to something inside.
+// idAtEnd matches an id, perhaps jsonrpc, and the brace that closes the message. A
+// further brace would mean that the id belongs to a value inside.
 var idAtEnd = regexp.MustCompile(`[,{]\s*"id"\s*:\s*("[^"\\]*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"[^"\\]*"\s*)?}\s*$`)
 
 func headID(head []byte) (json.RawMessage, bool) {
@@ -308,7 +297,7 @@ func headID(head []byte) (json.RawMessage, bool) {
 		return nil, false
 	}
 	var id json.RawMessage
-	_ = s.Container('}', func() error { // ends with an error where the head does
+	_ = s.Container('}', func() error { // fails at the end of head
 		key, err := s.Key()
 		if err != nil {
 			return err
@@ -324,7 +313,7 @@ func headID(head []byte) (json.RawMessage, bool) {
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-// checkText reports text that is not UTF-8, which no JSON is.
+// checkText reports text that is not UTF-8.
 func checkText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return errors.New("invalid JSON: not UTF-8")

@@ -151,13 +151,13 @@ func TestDepthBombsAreRefusedCheaply(t *testing.T) {
 func TestIDKeys(t *testing.T) {
 	same := [][2]string{{`"a"`, `"\u0061"`}, {`1`, `1`}, {`null`, `null`}}
 	for _, p := range same {
-		if !SameID(json.RawMessage(p[0]), json.RawMessage(p[1])) {
+		if IDKey(json.RawMessage(p[0])) != IDKey(json.RawMessage(p[1])) {
 			t.Errorf("%s and %s must be one id", p[0], p[1])
 		}
 	}
 	different := [][2]string{{`"1"`, `1`}, {`"null"`, `null`}, {`1`, `2`}, {`"a"`, `"A"`}}
 	for _, p := range different {
-		if SameID(json.RawMessage(p[0]), json.RawMessage(p[1])) {
+		if IDKey(json.RawMessage(p[0])) == IDKey(json.RawMessage(p[1])) {
 			t.Errorf("%s and %s must differ", p[0], p[1])
 		}
 	}

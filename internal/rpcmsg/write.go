@@ -6,16 +6,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// ResultReply is the reply to a request that worked. The id goes out as it came
-// in; a nil id goes out as null.
+// ResultReply returns the reply to a successful request. It repeats the bytes of id; a
+// nil id is written as null.
 func ResultReply(id, result json.RawMessage) json.RawMessage {
 	return reply(id, "result", result)
 }
 
-// ErrorReply is the reply to a request that failed.
+// ErrorReply returns the reply to a failed request.
 func ErrorReply(id json.RawMessage, e *jsonrpc.Error) json.RawMessage {
 	body, err := json.Marshal(e)
-	if err != nil { // the data of e is no JSON
+	if err != nil { // e.Data is not JSON
 		body, _ = json.Marshal(&jsonrpc.Error{Code: e.Code, Message: e.Message}) // a number and a text always encode
 	}
 	return reply(id, "error", body)

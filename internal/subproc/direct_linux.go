@@ -9,26 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directReader reads a pipe of ours by system calls of which the Go scheduler is not told. It need not
-// be: a read of a pipe that does not block is over in microseconds. To tell it has its price where a
-// process is woken for each line and sleeps again: the scheduler's monitor thread wakes up, too, and
-// looks around for as long as the process is awake, which is a third of what a line costs.
+// A directReader reads a pipe by system calls that the Go scheduler does not know of. A
+// read that does not block takes microseconds, and to announce each read wakes the
+// scheduler's monitor thread, which is a third of the cost of a line.
 type directReader struct {
 	file *os.File
 	pipe syscall.RawConn
 }
 
-// direct returns a reader of a pipe, whose deadlines and closing stay the file's.
+// direct returns a reader of a pipe. Deadlines and Close of the file apply to it.
 func direct(f *os.File) io.Reader {
 	c, err := f.SyscallConn()
 	if err != nil || !neverBlocks(f) {
-		return f // it says why, if anything is wrong
+		return f // its errors are better
 	}
 	return directReader{f, c}
 }
 
-// neverBlocks reports whether system calls on a pipe never wait. They do where the runtime could not
-// have it polled; then the scheduler must be told, or all wait.
+// neverBlocks reports whether system calls on a pipe never wait. They do if the runtime
+// could not have the pipe polled; then the scheduler must know of them.
 func neverBlocks(f *os.File) bool {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -42,7 +41,7 @@ func neverBlocks(f *os.File) bool {
 	return err == nil && never
 }
 
-// Read reads what there is, and waits until there is something.
+// Read is for [io.Reader].
 func (r directReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

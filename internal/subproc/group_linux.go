@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tieToParent has the kernel kill the child when the thread that started it
-// ends, which is when this process does; see run.
+// tieToParent has the kernel kill the child when the thread that started it ends, with
+// this process; see run.
 func tieToParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// awaitExit waits for the child's end without reaping it, so that its process
-// group cannot be another's yet. It reports whether it could.
+// awaitExit waits for the end of the child without reaping it, so that no other process
+// group can have its number. It reports whether it succeeded.
 func (g group) awaitExit() bool {
 	for {
 		err := unix.Waitid(unix.P_PID, g.pgid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -26,8 +26,8 @@ func (g group) awaitExit() bool {
 	}
 }
 
-// allZombies reports whether all that is left of the group are processes that
-// ended and that nobody reaps: in a container the first process often does not.
+// allZombies reports whether the group consists of ended processes that nobody reaps:
+// in a container the first process often does not.
 func (g group) allZombies() bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {

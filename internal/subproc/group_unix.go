@@ -25,7 +25,7 @@ func (g group) terminate() { g.signal(syscall.SIGTERM) }
 func (g group) kill() { g.signal(syscall.SIGKILL) }
 
 func (g group) signal(s syscall.Signal) {
-	// An error means that nobody is left, or one of another user: nothing to do.
+	// An error means that the group is empty, or belongs to another user.
 	_ = syscall.Kill(-g.pgid, s)
 }
 
@@ -37,7 +37,7 @@ func (g group) waitGone(d time.Duration) bool {
 		if !time.Now().Before(deadline) {
 			return false
 		}
-		// There is no event for the end of a process that is not our child.
+		// The end of a process that is not our child is not reported.
 		<-time.After(min(pause, time.Until(deadline)))
 		pause = min(2*pause, 20*time.Millisecond)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxLine is where a line without an end is cut for the callback.
+	// maxLine is the length at which a line is cut for the callback.
 	maxLine = 8 << 10
-	// backlog is how many lines may wait for a slow callback.
+	// backlog is the number of lines that wait for a slow callback.
 	backlog = 256
 )
 
@@ -45,8 +45,8 @@ func (t *tail) add(b []byte) {
 	}
 }
 
-// String returns the end of the stream as valid UTF-8, without a line that is
-// cut at its beginning.
+// String returns the end of the stream in valid UTF-8, without a line whose beginning
+// is cut.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,9 +60,8 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(b), "\uFFFD"))
 }
 
-// drain reads r to its end, come what may, and then closes the channel. on runs
-// on a goroutine of its own, so a slow one does not stop the reading; what was
-// read is passed to it before drain is done, unless it blocks.
+// drain reads r to its end and then closes the channel it returns. It calls on from a
+// goroutine of its own, so that a slow one does not stop the reading.
 func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 	done := make(chan struct{})
 	if on == nil {
@@ -86,8 +85,8 @@ func (t *tail) drain(r io.Reader, on func(line string)) <-chan struct{} {
 	return done
 }
 
-// read passes lines on as long as the channel has room, and tells in a line of its own how many it has dropped. It is
-// the only one that sends, and never blocks. A nil channel is for nobody.
+// read sends lines while the channel has room, and a line with the number of those it
+// dropped. It never blocks. It sends nothing to a nil channel.
 func (t *tail) read(r io.Reader, lines chan<- string) {
 	br := bufio.NewReaderSize(r, maxLine)
 	dropped := 0

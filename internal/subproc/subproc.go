@@ -1,20 +1,16 @@
-// Package subproc runs child processes that speak on stdin and stdout, and makes
-// sure that they go away.
+// Package subproc runs child processes that communicate by stdin and stdout, and ends
+// them.
 //
-// A child runs in a process group of its own (a job on Windows), so that what it
-// starts itself goes with it. Its stderr is drained always, into a bounded tail
-// and to a callback. Closing climbs a ladder with a bound on each step: close
-// stdin, ask the group to terminate, kill the group.
+// A child runs in its own process group (a job on Windows) with its descendants. Its
+// stderr is always read, into a bounded tail and for a callback.
 //
-// What ends when:
-//   - [Proc.Close] ends the child and its group, in at most the grace, half the
-//     grace and a second.
-//   - A child that ends by itself takes what is left of its group with it.
-//   - When this process dies, by kill -9 too, the child is killed on Linux (the
-//     parent death signal) and on Windows (the job closes). Grandchildren see
-//     their stdin end. On other systems so does the child, and no more.
-//   - A descendant that left the process group is out of reach; its hold on the
-//     pipes is broken all the same.
+//   - [Proc.Close] closes stdin, asks the group to terminate and kills it, within the
+//     grace, half the grace and a second.
+//   - When a child ends by itself, the rest of its group is ended too.
+//   - When this process dies, also by kill -9, the child is killed on Linux (the parent
+//     death signal) and on Windows (the job closes). Grandchildren read the end of
+//     stdin. On other systems the child does.
+//   - A descendant that left the process group is not ended, but its pipes are closed.
 package subproc
 
 import (
@@ -31,44 +27,44 @@ import (
 )
 
 const (
-	// DefaultGrace is how long a child has after its stdin was closed.
+	// DefaultGrace is the default of [Options.Grace].
 	DefaultGrace = 2 * time.Second
-	// DefaultStderrLimit is how much of the end of stderr is kept.
+	// DefaultStderrLimit is the default of [Options.StderrLimit].
 	DefaultStderrLimit = 32 << 10
 
-	// killWait bounds the wait for a killed child, which the kernel may hold
-	// back; drainWait that for the last of stderr after the child ended, and
-	// holdWait that for the last of stdout.
+	// killWait bounds the wait for a killed child, drainWait the wait for the rest
+	// of stderr after the child has ended, and holdWait the wait for the rest of
+	// stdout.
 	killWait  = time.Second
 	drainWait = 100 * time.Millisecond
 	holdWait  = time.Second
 )
 
-// Options say what to start.
+// Options configures a child.
 type Options struct {
-	// Command is looked up on the PATH of Env unless it holds a path separator.
+	// Command is looked up on the PATH of Env unless it contains a path separator.
 	Command string
 	Args    []string
 	// Env is the child's whole environment; nil means this process's.
 	Env []string
 	// Dir is the working directory; empty means this process's.
 	Dir string
-	// Grace is how long the child has after its stdin was closed, and half of
-	// it again after it was asked to terminate. Zero means DefaultGrace.
+	// Grace is the time that the child has to end after its stdin is closed. It has
+	// half of it after it is asked to terminate. Zero means DefaultGrace.
 	Grace time.Duration
-	// StderrLimit is how many bytes of the end of stderr are kept. Zero means
+	// StderrLimit is the number of bytes kept of the end of stderr. Zero means
 	// DefaultStderrLimit.
 	StderrLimit int
-	// OnStderr is called with each line of stderr, one at a time. While it
-	// falls behind, lines are dropped from it, not from the tail, and a line in
-	// parentheses says how many.
+	// OnStderr is called with each line of stderr, one at a time. If it is too slow,
+	// lines are dropped, and a line in parentheses gives their number. The tail keeps
+	// them.
 	OnStderr func(line string)
 }
 
-// Exit says how a child ended.
+// An Exit is the way in which a child ended.
 type Exit struct {
-	Code   int    // -1 when a signal ended it
-	Signal string // such as "killed"; empty when it exited
+	Code   int    // -1 if a signal ended it
+	Signal string // such as "killed"; empty if it exited
 }
 
 // String describes the exit for people.
@@ -81,8 +77,8 @@ func (e Exit) String() string {
 
 // A Proc is a running child. Its methods may be called from any goroutine.
 type Proc struct {
-	// Stdin and Stdout are the child's. Stdout stays readable after the child
-	// ended, until its end or [Proc.Close].
+	// Stdin and Stdout are the child's. Stdout is readable after the end of the child,
+	// until [Proc.Close].
 	Stdin  *os.File
 	Stdout *os.File
 
@@ -90,7 +86,7 @@ type Proc struct {
 	grace  time.Duration
 	group  group
 	exited chan struct{} // closed when exit is set
-	gone   chan struct{} // closed when the group is gone, too, and stderr drained
+	gone   chan struct{} // closed when the group has ended, too, and stderr is read
 	exit   Exit
 	tail   *tail
 	close  func() error
@@ -126,9 +122,9 @@ func Start(ctx context.Context, o Options) (*Proc, error) {
 	return p, nil
 }
 
-// start makes the pipes and starts the child. The pipes are our own: with
-// StdoutPipe, Wait would close stdout under a reader that still has lines to
-// read; with an io.Writer for stderr, Wait would wait for grandchildren.
+// start makes the pipes and starts the child. With StdoutPipe, Wait would close stdout
+// while there are lines to read; with an io.Writer for stderr, Wait would wait for
+// grandchildren.
 func (p *Proc) start(path string, env []string, o Options) error {
 	// Not CommandContext: the context bounds the starting only, see Start.
 	cmd := exec.Command(path) //nolint:noctx // the child outlives the context; Close ends it
@@ -172,22 +168,21 @@ func (p *Proc) run(cmd *exec.Cmd, started chan<- error) {
 	p.pid = cmd.Process.Pid
 	p.group = newGroup(cmd.Process)
 	started <- nil
-	// What the child leaves behind goes with it; where that can be, it is told
-	// so while the child's number cannot be given to another yet.
-	told := p.group.awaitExit()
-	if told {
+	// The rest of the group is ended before the child is reaped, where possible: then
+	// no other process can have its number.
+	ended := p.group.awaitExit()
+	if ended {
 		p.group.terminate()
 	}
 	err := cmd.Wait()
-	if !told {
+	if !ended {
 		p.group.terminate()
 	}
 	p.exit = exitOf(cmd, err)
 	close(p.exited)
 }
 
-// settle sees to what a child leaves behind when it ends: the rest of its group
-// and of its stderr.
+// settle ends the rest of the group after the child, and waits for the rest of stderr.
 func (p *Proc) settle(stderr *os.File, drained <-chan struct{}) {
 	defer close(p.gone)
 	<-p.exited
@@ -196,8 +191,8 @@ func (p *Proc) settle(stderr *os.File, drained <-chan struct{}) {
 		p.group.waitGone(killWait)
 	}
 	p.group.release()
-	// A descendant that left the group may hold the pipes; what they hold now is
-	// all that counts.
+	// A descendant that left the group may keep the pipes open: only what they hold
+	// now is read.
 	_ = p.Stdout.SetReadDeadline(time.Now().Add(holdWait))
 	defer stderr.Close()
 	select {
@@ -206,7 +201,8 @@ func (p *Proc) settle(stderr *os.File, drained <-chan struct{}) {
 	}
 }
 
-// Reader reads Stdout. It costs less per line than the file itself does; it is for one goroutine.
+// Reader returns a reader of Stdout that costs less for each line than the file. It is
+// for one goroutine.
 func (p *Proc) Reader() io.Reader { return direct(p.Stdout) }
 
 // PID returns the child's process id.
@@ -215,14 +211,14 @@ func (p *Proc) PID() int { return p.pid }
 // Exited is closed when the child has ended.
 func (p *Proc) Exited() <-chan struct{} { return p.exited }
 
-// Exit says how the child ended. It must not be called before [Proc.Exited] is closed.
+// Exit returns how the child ended. It must not be called before [Proc.Exited] is closed.
 func (p *Proc) Exit() Exit { return p.exit }
 
-// Stderr returns the end of what the child wrote to stderr.
+// Stderr returns the end of the child's stderr.
 func (p *Proc) Stderr() string { return p.tail.String() }
 
-// AwaitExit waits a short while for a child that seems to be ending, and for
-// the last of its stderr. It reports whether the child has ended.
+// AwaitExit waits for the end of the child and the rest of its stderr, for atMost. It
+// reports whether the child has ended.
 func (p *Proc) AwaitExit(ctx context.Context, atMost time.Duration) bool {
 	t := time.NewTimer(atMost)
 	defer t.Stop()
@@ -240,9 +236,8 @@ func (p *Proc) AwaitExit(ctx context.Context, atMost time.Duration) bool {
 	}
 }
 
-// Close ends the child and its group and waits until they are gone, at most the
-// grace, half of it, and a second. It may be called more than once. The error
-// says that something could not be ended.
+// Close ends the child and its group. It returns within the grace, half of it, and a
+// second. It may be called more than once. It fails if the child could not be ended.
 func (p *Proc) Close() error { return p.close() }
 
 func (p *Proc) shutdown() error {
@@ -274,8 +269,7 @@ func (p *Proc) wait(d time.Duration) bool {
 	}
 }
 
-// withoutPath drops the path from an error of fork and exec, which the caller
-// names already.
+// withoutPath returns an error of fork and exec without the path.
 func withoutPath(err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
@@ -291,7 +285,7 @@ func exitOf(cmd *exec.Cmd, err error) Exit {
 	return Exit{Code: cmd.ProcessState.ExitCode(), Signal: signalOf(cmd.ProcessState)}
 }
 
-// A pipeSet makes pipes and remembers the first error.
+// A pipeSet makes pipes and keeps the first error.
 type pipeSet struct {
 	all []io.Closer
 	err error

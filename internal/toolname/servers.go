@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Servers are servers whose tools a model sees together, by which names are kept
-// apart. They are immutable.
+// Servers holds the servers whose tools a model sees together. It is immutable.
 type Servers struct {
 	named   map[string][]string // keys by mcp__SERVER
 	lengths []int               // the different lengths of those
 }
 
-// NewServers makes the list from all keys that are configured, connected or not:
-// then a name stays what it is while servers come and go.
+// NewServers takes the keys of all configured servers, connected or not: then names do
+// not change when servers connect.
 func NewServers(keys []string) *Servers {
 	s := &Servers{named: make(map[string][]string, len(keys))}
 	for _, key := range keys {
@@ -30,11 +29,10 @@ func NewServers(keys []string) *Servers {
 	return s
 }
 
-// Unclear reports whether the full name of a tool reads as that of another
-// server's tool: it begins with the name of a server with a longer key, or the
-// server's key is another's once normalised and is not the one that is written so.
-// Such a tool gets the name of [FitHashed]. A permission rule with the plain name
-// is about the other server.
+// Unclear reports whether the full name of a tool reads as the name of a tool of
+// another server: it begins with the name of a server with a longer key, or the
+// normalized key is that of another server. Such a tool gets the name of [FitHashed].
+// A permission rule with the plain name applies to the other server.
 func (s *Servers) Unclear(server, tool string) bool {
 	own := Server(server)
 	if len(s.named[own]) > 1 && own != Prefix+server {

@@ -1,9 +1,7 @@
-// Package toolname makes the names under which a model sees the tools of MCP
-// servers: mcp__SERVER__TOOL.
+// Package toolname returns the names of MCP tools for a model: mcp__SERVER__TOOL.
 //
-// Names are made here and looked up in tables elsewhere: a full name is never
-// split back into its parts, because server and tool names may hold "__"
-// themselves.
+// A full name is never split into its parts, because server and tool names may
+// contain "__".
 package toolname
 
 import (
@@ -14,32 +12,30 @@ import (
 )
 
 const (
-	// Prefix begins every full name.
+	// Prefix is the beginning of every full name.
 	Prefix = "mcp__"
-	// Separator stands between the server's part and the tool's.
+	// Separator separates the name of the server from that of the tool.
 	Separator = "__"
-	// DefaultLimit is the length, in bytes, that model providers accept
-	// everywhere: definitions may have 128, tool references 64.
+	// DefaultLimit is the length in bytes that model providers accept everywhere:
+	// 128 in definitions, 64 in tool references.
 	DefaultLimit = 64
-	// MaxLimit is the longest name that a tool definition may have.
+	// MaxLimit is the length of the longest name in a tool definition.
 	MaxLimit = 128
 
 	hashLen = 8 // hexadecimal digits of the hash that ends a shortened name
 )
 
 // Full returns the full name of a tool, mcp__SERVER__TOOL, with both parts
-// normalised. It is as long as its parts make it; see [Fit].
+// normalized. See [Fit] for a bounded name.
 func Full(server, tool string) string {
 	return Prefix + Normalize(server) + Separator + Normalize(tool)
 }
 
-// Server returns mcp__SERVER, the form in which permission rules name a whole
-// server.
+// Server returns mcp__SERVER, by which permission rules name a whole server.
 func Server(server string) string { return Prefix + Normalize(server) }
 
-// Normalize replaces each character outside A-Z a-z 0-9 _ - by one underscore.
-// A character is a UTF-16 code unit, as it is for the Claude Code CLI, so that
-// one name means the same tool on every engine: a character beyond U+FFFF (most
+// Normalize replaces each character outside A-Z a-z 0-9 _ - by an underscore. A
+// character is a UTF-16 code unit, as in the Claude Code CLI: one beyond U+FFFF (most
 // emoji) becomes two underscores. Nothing is collapsed, trimmed or lowered.
 func Normalize(s string) string {
 	if isNormal(s) {
@@ -60,11 +56,8 @@ func Normalize(s string) string {
 	return b.String()
 }
 
-// Fit returns the full name of a tool in at most limit bytes. A name that is
-// longer is cut and ends in an underscore and eight hexadecimal digits of a
-// hash of the raw server and tool names, so it is the same after every restart
-// and two long names that share their beginning stay apart. A limit of zero
-// means [DefaultLimit]; the smallest limit is 16.
+// Fit returns the full name of a tool in at most limit bytes. A longer name is cut and
+// ends in [Hash]. A limit of zero means [DefaultLimit]; the smallest limit is 16.
 func Fit(server, tool string, limit int) string {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -77,15 +70,15 @@ func Fit(server, tool string, limit int) string {
 	return full[:limit-hashLen-1] + Hash(server, tool)
 }
 
-// Overlap reports whether tools of two servers can have one name: their parts of it are the same, or one begins with
-// the other and a separator. mcp__a__b__c may be the tool c of the server a__b, or b__c of a.
+// Overlap reports whether tools of two servers can have the same full name:
+// mcp__a__b__c may be the tool c of the server a__b, or b__c of a.
 func Overlap(a, b string) bool {
 	a, b = Server(a)+Separator, Server(b)+Separator
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
-// FitHashed is Fit for a tool whose name has to be made unlike another's: it ends in
-// the hash however short it is.
+// FitHashed is Fit for a name that must differ from another's: it always ends in
+// [Hash].
 func FitHashed(server, tool string, limit int) string {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -94,9 +87,8 @@ func FitHashed(server, tool string, limit int) string {
 	return full[:min(len(full), max(limit, 16)-hashLen-1)] + Hash(server, tool)
 }
 
-// Hash returns the end of a name that was cut or had to be made unlike another's:
-// an underscore and eight hexadecimal digits of a hash of the raw server and tool
-// names.
+// Hash returns an underscore and eight hexadecimal digits of a hash of the raw server
+// and tool names.
 func Hash(server, tool string) string {
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
 	return "_" + hex.EncodeToString(sum[:hashLen/2])
