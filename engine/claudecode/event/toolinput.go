@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
@@ -22,6 +23,9 @@ type ToolInput struct {
 
 // toolInput reads a stream event. It returns nil if the event has no part of a tool call.
 func toolInput(parent string, event json.RawMessage) *ToolInput {
+	if !bytes.Contains(event, []byte("partial_json")) && !bytes.Contains(event, []byte("content_block_start")) {
+		return nil // most events are about texts
+	}
 	t := &ToolInput{Parent: parent}
 	var kind string
 	each(event, func(name string, value json.RawMessage) {
