@@ -31,11 +31,6 @@ const maxTries = 3
 // repeatPause is the pause before a call that could not be sent is made again.
 const repeatPause = 250 * time.Millisecond
 
-// maxRounds is how often one call may ask for input.
-const maxRounds = 10
-
-var errRounds = fmt.Errorf("the server asked for input more than %d times", maxRounds)
-
 // Call calls a tool by its full name. See [Host.CallServer].
 func (h *Host) Call(ctx context.Context, full string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
 	t, ok := h.Tool(full)
@@ -226,7 +221,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	if o.OnProgress != nil || clock.idle > 0 || !c.inProcess() {
 		call.onProgress = func(p Progress) { clock.progress(); feed.put(p) }
 	}
-	res, err = h.rounds(o.logged(ctx), c, l, call)
+	res, err = h.callUntilResult(o.logged(ctx), c, l, call)
 	if err != nil && clock.cause() != nil {
 		err = clock.cause()
 	}
@@ -256,10 +251,10 @@ func callMeta(o *CallOptions) mcp.Meta {
 	return meta
 }
 
-// rounds makes a call and answers the server's questions until it has the
+// callUntilResult makes a call and answers the server's questions until it has the
 // result. A state without questions is an answer in itself: call again with it.
-func (h *Host) rounds(ctx context.Context, c *conn, l *liveLink, call linkCall) (*mcpserver.Result, error) {
-	for range maxRounds {
+func (h *Host) callUntilResult(ctx context.Context, c *conn, l *liveLink, call linkCall) (*mcpserver.Result, error) {
+	for range maxInputRequests {
 		res, err := l.call(ctx, call)
 		if err != nil || len(res.InputRequests) == 0 && res.RequestState == "" {
 			return res, err
@@ -269,7 +264,7 @@ func (h *Host) rounds(ctx context.Context, c *conn, l *liveLink, call linkCall) 
 		}
 		call.state = res.RequestState
 	}
-	return nil, errRounds
+	return nil, errInputRequests
 }
 
 // A callClock holds the limits of one call.
@@ -349,7 +344,7 @@ func newFeed(log *lograte.Logger, to func(Progress)) *feed {
 	go func() { // ends with finish
 		defer close(f.done)
 		for p := range f.ch {
-			if callback.Call(log, "OnProgress", func() error { f.to(p); return nil }) != nil {
+			if callback.Run(log, "OnProgress", func() error { f.to(p); return nil }) != nil {
 				f.to = func(Progress) {} // it would panic each time
 			}
 		}
@@ -390,4 +385,34 @@ func (f *feed) finish(ctx context.Context) {
 	case <-f.done:
 	case <-ctx.Done():
 	}
+}
+
+// enter takes the slots of a server and of the host for one call. leave gives them
+// back.
+func (h *Host) enter(ctx context.Context, c *conn, longest time.Duration) (leave func(), err error) {
+	if err := c.slots.take(ctx, longest); err != nil {
+		return nil, err
+	}
+	if err := h.slots.take(ctx, longest); err != nil {
+		c.slots.give()
+		return nil, err
+	}
+	return func() { h.slots.give(); c.slots.give() }, nil
+}
+
+// recordCall logs a call that ran out of time, was cut off, or for which there was
+// no room. Why a server is not to be had is logged where that is found out, and
+// what a server answers is the caller's.
+func (c *conn) recordCall(ctx context.Context, e *CallError) {
+	what := "call failed"
+	switch {
+	case errors.Is(e.Err, ErrTimeout):
+		what = "call timed out"
+	case e.mayHaveRun():
+	case errors.As(e.Err, new(*BusyError)):
+		what = "call refused"
+	default:
+		return
+	}
+	c.calls.LogAttrs(ctx, slog.LevelWarn, what, callAttrs(ctx, e.Tool, slog.String("error", e.Error()))...)
 }

@@ -51,8 +51,8 @@ func newCatalog(servers []listedServer, limit int, configured ...string) *catalo
 			if alike[normal] > 1 && normal != t.Name || keys.Unclear(s.name, t.Name) {
 				t.FullName, t.LongName = toolname.FitHashed(s.name, t.Name, limit), t.LongName+toolname.Hash(s.name, t.Name)
 			}
-			if owner := c.byFull[t.FullName]; owner != nil {
-				r := RejectedTool{Server: s.name, Name: t.Name, Reason: collision(owner)}
+			if other := c.byFull[t.FullName]; other != nil {
+				r := RejectedTool{Server: s.name, Name: t.Name, Reason: collision(other)}
 				c.rejected, c.left[r] = append(c.rejected, r), true
 				continue
 			}
@@ -82,8 +82,8 @@ func (c *catalog) index() {
 	}
 }
 
-func collision(owner *Tool) string {
-	return "its full name " + owner.FullName + " is that of tool " + quote(owner.Name) + " of server " + quote(owner.Server)
+func collision(other *Tool) string {
+	return "its full name " + other.FullName + " is that of tool " + quote(other.Name) + " of server " + quote(other.Server)
 }
 
 func quote(s string) string { return `"` + clip.Text(s, 200) + `"` }

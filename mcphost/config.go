@@ -1,6 +1,8 @@
 package mcphost
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -8,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -211,4 +215,46 @@ func (c Common) clone() Common {
 	c.ToolTimeouts = maps.Clone(c.ToolTimeouts)
 	c.Roots = slices.Clone(c.Roots)
 	return c
+}
+
+// HeadersFunc computes headers for the requests to one server.
+type HeadersFunc func(ctx context.Context) (map[string]string, error)
+
+// Custom is a server that is reached over a transport of the program's own. [InMemory] returns one
+// for a server made with the official MCP library.
+type Custom struct {
+	// Open returns the transport of one connection.
+	Open func(ctx context.Context) (mcp.Transport, error)
+	// Key identifies the server for [Host.SetServers], since functions cannot be compared: a
+	// server whose key is the same, and not empty, stays connected.
+	Key string
+	Common
+}
+
+func (Custom) transport() string { return TransportSDK }
+
+func (c Custom) validate() error {
+	if c.Open == nil {
+		return errors.New("no server given")
+	}
+	return nil
+}
+
+// Invalid is a configured server that cannot be used, because its configuration is faulty. A host lists it with the
+// status failed and the reason, and never connects it. It keeps the name: no other server runs under it.
+type Invalid struct {
+	// Transport is the transport that the configuration names, if it is known.
+	Transport string
+	// Err says what is wrong with the configuration. It must hold no secrets.
+	Err error
+	Common
+}
+
+func (c Invalid) transport() string { return c.Transport }
+
+func (c Invalid) validate() error {
+	if c.Err == nil {
+		return errors.New("the configuration cannot be used")
+	}
+	return c.Err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/callback"
 	"github.com/tenon-sdk/tenon/internal/lograte"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
@@ -88,20 +89,6 @@ type record struct {
 	settled  bool // it left pending once
 }
 
-// A liveLink is a link with the number of those who use it.
-type liveLink struct {
-	link
-	users    int
-	draining bool // it takes no more users, who get refusal or, if that is nil, wait
-	refusal  error
-	why      error         // it is closed on request; nil if it is not
-	idle     chan struct{} // closed when unused; nil when nobody waits for that: see unused
-
-	silent  int           // calls in a row that timed out while nothing was heard
-	heardAt int64         // what link.heard said at the first of them
-	doubted chan struct{} // whether the server still answers is to be found out; holds one, nil if it cannot be
-}
-
 // A command asks the owning goroutine for something.
 type command struct {
 	ev    event
@@ -162,32 +149,6 @@ func (c *conn) remember(ctx context.Context) {
 	c.rec.info = info
 	c.setList(list)
 	c.rec.cached = true
-}
-
-// run starts the owning goroutine, unless the conn is closed. The values of
-// start go with all that the conn does, its end stops the first attempts.
-func (c *conn) run(start context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing || c.started {
-		return
-	}
-	c.started = true
-	if lazy, _, err := next(c.state, evStart, facts{lazy: true}); err == nil && c.rec.cached {
-		// Not left to the goroutine: who has started the host finds the tools, and does not wait for the server.
-		c.state = lazy
-		c.touch()
-		c.broadcast()
-	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(start))
-	c.wg.Go(func() {
-		<-c.quit
-		cancel(ErrClosed)
-	})
-	c.wg.Go(func() {
-		o := &owner{conn: c, ctx: ctx, start: start, results: make(chan dialed), listed: make(chan listing)}
-		o.loop() //nolint:contextcheck // the owner has the context of its life
-	})
 }
 
 // close ends the conn and waits until all of it is gone. It may be called more
@@ -362,15 +323,6 @@ func (c *conn) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 // showsTools reports whether the catalogue has the server's tools: while it is
 // connected, while its lost connection is being made again, and while they come
 // from the cache. c.mu is held.
@@ -379,7 +331,7 @@ func (c *conn) showsTools() bool {
 	case phaseReady, phaseLazy:
 		return true
 	case phaseConnecting, phaseBackoff:
-		return c.state.round == roundRecovery || c.state.round == roundManual && c.rec.byName != nil || c.rec.cached
+		return c.state.purpose == purposeRecovery || c.state.purpose == purposeManual && c.rec.byName != nil || c.rec.cached
 	}
 	return false
 }
@@ -407,4 +359,56 @@ func (c *conn) finish(t *Tool) {
 	if c.cfg.transport() == TransportHTTP {
 		t.headerParams, _ = mcpserver.HeaderParams(t.InputSchema) // an invalid one was rejected
 	}
+}
+
+// timedOut takes note of a call that timed out. If that is one of a few in a row, and nothing at all was heard of the
+// server meanwhile, the server is asked for a sign of life. c.mu is held.
+func (c *conn) timedOut(l *liveLink) {
+	if heard := l.received(); heard != l.receivedAt {
+		l.receivedAt, l.silent = heard, 0
+	}
+	if l.silent++; c.breakAfter > 0 && l.silent >= c.breakAfter {
+		select {
+		case l.suspected <- struct{}{}:
+		default: // it is asked already, or cannot be
+		}
+	}
+}
+
+// handlersFor are what the links of a server tell the host.
+func (h *Host) handlersFor(name string, c *conn) handlers {
+	hs := handlers{
+		listChanged: func(method string) {
+			if method == mcpserver.MethodToolListChanged {
+				c.toolsChanged()
+				return
+			}
+			ev := Event{Server: name, Status: StatusConnected, Time: time.Now()}
+			ev.Resources = method == mcpserver.MethodResourceListChanged
+			ev.Prompts = method == mcpserver.MethodPromptListChanged
+			h.revision.Add(1)
+			h.publish(ev)
+		},
+		resourceUpdated: func(uri string) {
+			if c.updates != nil {
+				c.updates.put(uri)
+			}
+		},
+		log: func(p *mcp.LoggingMessageParams) { logFromServer(c.log, c.dialer.mask, p) },
+	}
+	if ask := h.opts.Elicit; ask != nil {
+		hs.elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			res, err := noneIsError(callback.Detached(ctx, c.dialer.limited, "Elicit", func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) }))
+			if err != nil {
+				return nil, err
+			}
+			return fillDefaults(res, p.RequestedSchema), nil
+		}
+	}
+	if ask := h.opts.Sample; ask != nil {
+		hs.sample = func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
+			return noneIsError(callback.Detached(ctx, c.dialer.limited, "Sample", func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) }))
+		}
+	}
+	return hs
 }

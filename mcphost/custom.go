@@ -13,17 +13,6 @@ import (
 	"github.com/tenon-sdk/tenon/internal/lograte"
 )
 
-// Custom is a server that is reached over a transport of the program's own. [InMemory] returns one
-// for a server made with the official MCP library.
-type Custom struct {
-	// Open returns the transport of one connection.
-	Open func(ctx context.Context) (mcp.Transport, error)
-	// Key identifies the server for [Host.SetServers], since functions cannot be compared: a
-	// server whose key is the same, and not empty, stays connected.
-	Key string
-	Common
-}
-
 // InMemory returns the configuration of a server that is made with the official MCP library and
 // runs in this process. A server may be part of any number of hosts. A panic of its handlers fails
 // the request.
@@ -60,18 +49,9 @@ func recovering(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (Custom) transport() string { return TransportSDK }
-
-func (c Custom) validate() error {
-	if c.Open == nil {
-		return errors.New("no server given")
-	}
-	return nil
-}
-
 // connect opens a connection.
 func (c Custom) connect(ctx context.Context, log *lograte.Logger) (conn mcp.Connection, err error) {
-	err = callback.Call(log, "Custom.Open", func() error {
+	err = callback.Run(log, "Custom.Open", func() error {
 		t, err := c.Open(context.WithValue(ctx, panicLogKey{}, log))
 		if err != nil {
 			return err

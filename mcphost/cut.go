@@ -2,20 +2,9 @@ package mcphost
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
-)
-
-var (
-	// ErrRemoved reports that [Host.SetServers] took the server out.
-	ErrRemoved = errors.New("mcphost: server removed")
-	// ErrReplaced reports that [Host.SetServers] gave the server another
-	// configuration.
-	ErrReplaced = errors.New("mcphost: server replaced by another configuration")
-	// ErrReconnected reports that [Host.Reconnect] gave up a connection.
-	ErrReconnected = errors.New("mcphost: connection made anew on request")
 )
 
 // cut notes why the connection is about to be closed, for the calls on it. If
@@ -57,18 +46,6 @@ func (c *conn) cut(why, refusal error, grace time.Duration, stop <-chan struct{}
 	return restore
 }
 
-// unused returns a channel that is closed when nobody uses the link any more, if
-// nobody may begin to. c.mu is held.
-func (l *liveLink) unused() <-chan struct{} {
-	if l.idle == nil || isClosed(l.idle) && l.users > 0 {
-		l.idle = make(chan struct{})
-		if l.users == 0 {
-			close(l.idle)
-		}
-	}
-	return l.idle
-}
-
 // cause is the error of a request whose connection was closed while it ran: why
 // that was done.
 func (c *conn) cause(l *liveLink, err error) error {
@@ -82,10 +59,3 @@ func (c *conn) cause(l *liveLink, err error) error {
 	}
 	return &cutError{l.why}
 }
-
-// A cutError is a request that was cut off because its connection was closed on
-// request.
-type cutError struct{ why error }
-
-func (e *cutError) Error() string { return fmt.Sprintf("cut off: %v", e.why) }
-func (e *cutError) Unwrap() error { return e.why }

@@ -207,3 +207,18 @@ func unmarshal[T any](raw json.RawMessage, v *T) (err error) {
 	}()
 	return json.Unmarshal(raw, v)
 }
+
+// maxListed bounds the elements of one list, and maxRejected the tools left out that are named.
+const (
+	maxListed   = 50_000
+	maxRejected = 1000
+)
+
+// An endlessError is why a list was not read to its end. The part that was read is used.
+type endlessError struct{ why string }
+
+func (e *endlessError) Error() string { return e.why }
+
+func endlessf(format string, args ...any) error { return &endlessError{fmt.Sprintf(format, args...)} }
+
+var errTooMany = endlessf("the list has more than %d elements; those before are used", maxListed)

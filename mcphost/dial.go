@@ -62,7 +62,7 @@ func (d *dialer) dial(ctx context.Context, before <-chan struct{}) (link, toolLi
 	}
 	l, err := d.open(ctx)
 	if err == nil {
-		list, lerr := d.list(ctx, l)
+		list, lerr := d.listTools(ctx, l)
 		if lerr == nil {
 			return l, list, nil
 		}
@@ -200,7 +200,7 @@ func (d *dialer) onStderr() func(string) {
 		return nil
 	}
 	return func(line string) {
-		_ = callback.Call(d.limited, "OnStderr", func() error { d.opts.OnStderr(d.name, line); return nil }) // the log has it
+		_ = callback.Run(d.limited, "OnStderr", func() error { d.opts.OnStderr(d.name, line); return nil }) // the log has it
 	}
 }
 
@@ -238,7 +238,7 @@ func (d *dialer) endpoint(ctx context.Context, c HTTP, probe time.Duration) (*tr
 	headers := maps.Clone(c.Headers)
 	if c.HeadersFunc != nil {
 		var more map[string]string
-		err := callback.Call(d.limited, "HeadersFunc", func() (err error) { more, err = c.HeadersFunc(ctx); return err })
+		err := callback.Run(d.limited, "HeadersFunc", func() (err error) { more, err = c.HeadersFunc(ctx); return err })
 		if err != nil {
 			return nil, d.fault(ctx, PhaseStart, fmt.Errorf("computing headers: %w", err), nil)
 		}
@@ -327,4 +327,39 @@ func rootURI(path string) string {
 		slashed = "/" + slashed // a drive letter
 	}
 	return (&url.URL{Scheme: "file", Path: slashed}).String()
+}
+
+// maxNamed is how many tools that are left out the log names for one list.
+const maxNamed = 100
+
+// listTools lists the tools of a server, with the secrets of what it says masked. Each
+// tool that has to be left out is logged, unless the list before had it, too.
+func (d *dialer) listTools(ctx context.Context, l link) (toolList, error) {
+	list, err := l.listTools(ctx)
+	list.problem = maskError(d.mask, list.problem)
+	now := make(map[RejectedTool]bool, len(list.rejected))
+	for i := range list.rejected {
+		r := &list.rejected[i]
+		r.Name, r.Reason = d.mask.Hide(r.Name), d.mask.Hide(r.Reason)
+		now[*r] = true
+	}
+	d.mu.Lock()
+	before := d.rejected
+	d.rejected = now
+	d.mu.Unlock()
+	named, more := 0, 0
+	for _, r := range list.rejected {
+		switch {
+		case before[r]:
+		case named == maxNamed:
+			more++
+		default:
+			named++
+			d.log.Warn("tool left out", "tool", r.Name, "reason", r.Reason)
+		}
+	}
+	if more > 0 {
+		d.log.Warn("more tools left out; the status has them", "count", more)
+	}
+	return list, err
 }

@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ var envRules = []envRule{
 // process's environment. A host also logs them, once.
 func EnvProblems(lookup func(name string) (string, bool)) []EnvProblem {
 	if lookup == nil {
-		lookup = (&Options{}).lookupEnv
+		lookup = os.LookupEnv
 	}
 	var problems []EnvProblem
 	for _, r := range envRules {
@@ -105,3 +106,5 @@ func isSearchMode(v string) bool {
 	}
 	return v == "auto" || isSwitch(v)
 }
+
+func isOff(v string) bool { return v == "0" || strings.EqualFold(v, "false") }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +33,13 @@ var (
 	ErrConnectionLost = transport.ErrConnectionLost
 	// ErrUnresponsive reports that the server is connected and answers nothing any more; see [Options.BreakAfter].
 	ErrUnresponsive = errors.New("the server answers nothing any more")
+	// ErrRemoved reports that [Host.SetServers] took the server out.
+	ErrRemoved = errors.New("mcphost: server removed")
+	// ErrReplaced reports that [Host.SetServers] gave the server another
+	// configuration.
+	ErrReplaced = errors.New("mcphost: server replaced by another configuration")
+	// ErrReconnected reports that [Host.Reconnect] gave up a connection.
+	ErrReconnected = errors.New("mcphost: connection made anew on request")
 )
 
 // Phases of connecting, as [ConnectError.Phase] has them.
@@ -185,3 +194,30 @@ type timeoutError struct{}
 func (timeoutError) Error() string        { return "timed out" }
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// A cutError is a request that was cut off because its connection was closed on
+// request.
+type cutError struct{ why error }
+
+func (e *cutError) Error() string { return fmt.Sprintf("cut off: %v", e.why) }
+func (e *cutError) Unwrap() error { return e.why }
+
+// traceLine finds the lines of stderr that tell of places in a program and not
+// of what is wrong: Node.js prints them after the reason, as Go does.
+var traceLine = regexp.MustCompile(`^(\s*|\s+at .*|\s*\^+|Node\.js v\S+|goroutine \d+ .*:|\t\S+:\d+( \+0x\w+)?|\w\S*\(.*\)|exit status \d+)$`)
+
+// lastLines returns the last lines of a text that tell anything, in one line of
+// at most n bytes.
+func lastLines(s string, lines, n int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	if telling := slices.DeleteFunc(slices.Clone(all), traceLine.MatchString); len(telling) > 0 {
+		all = telling
+	}
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return clip.Text(strings.Join(all, " | "), n)
+}

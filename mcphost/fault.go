@@ -9,13 +9,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/mcpauth"
@@ -57,7 +54,7 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 	if errors.As(err, &need) {
 		e.HTTPStatus, e.Body, e.NeedsAuth = need.Status, need.Body, true
 	}
-	e.Transient = transient(err, he, e)
+	e.Transient = isTransient(err, he, e)
 	e.Hint = hint(e, he, err)
 	e.Err = maskError(d.mask, err)
 	return e
@@ -108,8 +105,8 @@ func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
 	return &diedError{err, d.mask.Hide(r.proc.Stderr())}
 }
 
-// transient reports whether the same attempt may succeed later.
-func transient(err error, he *HTTPError, e *ConnectError) bool {
+// isTransient reports whether the same attempt may succeed later.
+func isTransient(err error, he *HTTPError, e *ConnectError) bool {
 	var ne net.Error
 	var dns *net.DNSError
 	switch {
@@ -200,24 +197,4 @@ func startHint(err error) string {
 		return "let this user execute the file, the interpreter that a script names after #!, and enter the working directory"
 	}
 	return ""
-}
-
-// traceLine finds the lines of stderr that tell of places in a program and not
-// of what is wrong: Node.js prints them after the reason, as Go does.
-var traceLine = regexp.MustCompile(`^(\s*|\s+at .*|\s*\^+|Node\.js v\S+|goroutine \d+ .*:|\t\S+:\d+( \+0x\w+)?|\w\S*\(.*\)|exit status \d+)$`)
-
-// lastLines returns the last lines of a text that tell anything, in one line of
-// at most n bytes.
-func lastLines(s string, lines, n int) string {
-	all := strings.Split(strings.TrimSpace(s), "\n")
-	if telling := slices.DeleteFunc(slices.Clone(all), traceLine.MatchString); len(telling) > 0 {
-		all = telling
-	}
-	if len(all) > lines {
-		all = all[len(all)-lines:]
-	}
-	for i := range all {
-		all[i] = strings.TrimSpace(all[i])
-	}
-	return clip.Text(strings.Join(all, " | "), n)
 }

@@ -7,12 +7,6 @@ import (
 	"time"
 )
 
-// Defaults of [Options].
-const (
-	DefaultBreakAfter    = 3
-	DefaultProbeInterval = 10 * time.Second
-)
-
 const (
 	// probeLimit is how long a server may take to give a sign of life.
 	probeLimit = 5 * time.Second
@@ -23,20 +17,6 @@ const (
 	// pingEvery is how many times as rarely an idle server is pinged as it is connected to.
 	pingEvery = 3
 )
-
-// timedOut takes note of a call that timed out. If that is one of a few in a row, and nothing at all was heard of the
-// server meanwhile, the server is asked for a sign of life. c.mu is held.
-func (c *conn) timedOut(l *liveLink) {
-	if heard := l.heard(); heard != l.heardAt {
-		l.heardAt, l.silent = heard, 0
-	}
-	if l.silent++; c.breakAfter > 0 && l.silent >= c.breakAfter {
-		select {
-		case l.doubted <- struct{}{}:
-		default: // it is asked already, or cannot be
-		}
-	}
-}
 
 // watch looks after the health of a connection until it is over: a server that answers nothing any more shows in the
 // status, and its calls fail at once, until it gives a sign of life; one that died while it was idle is connected anew.
@@ -51,7 +31,7 @@ func (o *owner) watch(l *liveLink) {
 		defer t.Stop()
 		tick = t.C
 	}
-	heard, quiet := l.heard(), 0
+	heard, quiet := l.received(), 0
 	for {
 		select {
 		case <-o.ctx.Done():
@@ -60,10 +40,10 @@ func (o *owner) watch(l *liveLink) {
 			return
 		case <-l.lost():
 			return
-		case <-l.doubted:
+		case <-l.suspected:
 			o.revive(l)
 		case <-tick:
-			if now := l.heard(); now != heard || r.StreamOpen() {
+			if now := l.received(); now != heard || r.StreamOpen() {
 				heard, quiet = now, 0
 				continue
 			}
@@ -102,19 +82,19 @@ func (o *owner) probeLimit() time.Duration {
 // answered until then the server is failed, and its calls fail at once.
 func (o *owner) revive(l *liveLink) {
 	for pause := revivePause; ; pause = min(2*pause, revivePauseMax) {
-		heard := l.heard()
+		heard := l.received()
 		ctx, cancel := context.WithTimeout(o.ctx, o.probeLimit())
 		err := l.ping(ctx)
-		silent := err != nil && l.heard() == heard && (ctx.Err() != nil || isClosed(l.done()) || isClosed(l.lost()))
+		silent := err != nil && l.received() == heard && (ctx.Err() != nil || isClosed(l.done()) || isClosed(l.lost()))
 		cancel()
 		if o.ctx.Err() != nil || isClosed(l.done()) || isClosed(l.lost()) {
 			return // the owner's loop has more to say of that
 		}
 		if !silent {
-			o.resumed(l)
+			o.markResumed(l)
 			return
 		}
-		o.stalled(l, pause)
+		o.markStalled(l, pause)
 		if !o.rest(l, pause) {
 			return
 		}
@@ -135,8 +115,8 @@ func (o *owner) rest(l *liveLink, pause time.Duration) bool {
 	return false
 }
 
-// stalled takes note that a server answers nothing any more.
-func (o *owner) stalled(l *liveLink, pause time.Duration) {
+// markStalled notes that a server answers nothing any more.
+func (o *owner) markStalled(l *liveLink, pause time.Duration) {
 	now := time.Now()
 	o.mu.Lock()
 	if o.rec.link != l {
@@ -158,8 +138,8 @@ func (o *owner) stalled(l *liveLink, pause time.Duration) {
 	}
 }
 
-// resumed takes note of a sign of life.
-func (o *owner) resumed(l *liveLink) {
+// markResumed notes of a sign of life.
+func (o *owner) markResumed(l *liveLink) {
 	now := time.Now()
 	o.mu.Lock()
 	l.silent = 0

@@ -7,9 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
 // errNotStarted reports that [Host.Start] was not called.
@@ -265,7 +268,7 @@ func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (Se
 	if err != nil {
 		return SetResult{}, err
 	}
-	h.tellSwap(p)
+	h.publishSwap(p)
 	var wg sync.WaitGroup
 	for _, c := range old {
 		wg.Go(func() {
@@ -292,8 +295,8 @@ func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (Se
 	return res, nil
 }
 
-// tellSwap tells watchers which servers left.
-func (h *Host) tellSwap(p plan) {
+// publishSwap tells watchers which servers left.
+func (h *Host) publishSwap(p plan) {
 	now := time.Now()
 	for _, name := range p.remove {
 		h.publish(Event{Server: name, Removed: true, Tools: true, Resources: true, Prompts: true, Err: ErrRemoved, Time: now})
@@ -373,4 +376,20 @@ func (h *Host) Close() error {
 	h.wg.Wait()
 	h.client.CloseIdleConnections()
 	return nil
+}
+
+// ReadyFor waits like [Host.Ready] for the server that has the tool with this full name, if there may
+// be one that is still pending: mcp__a__b__c is a tool of a or of a__b, and both are waited for.
+// It returns at once if none is.
+func (h *Host) ReadyFor(ctx context.Context, fullName string) error {
+	var pending []string
+	for _, st := range h.Status() {
+		if st.Status == StatusPending && strings.HasPrefix(fullName, toolname.Server(st.Name)+toolname.Separator) {
+			pending = append(pending, st.Name)
+		}
+	}
+	if len(pending) == 0 { // Ready would wait for all
+		return nil
+	}
+	return h.Ready(ctx, pending...)
 }

@@ -6,53 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tenon-sdk/tenon/internal/callback"
 	"github.com/tenon-sdk/tenon/internal/secret"
-	"github.com/tenon-sdk/tenon/mcpserver"
 )
-
-// handlersFor are what the links of a server tell the host.
-func (h *Host) handlersFor(name string, c *conn) handlers {
-	hs := handlers{
-		listChanged: func(method string) {
-			if method == mcpserver.MethodToolListChanged {
-				c.toolsChanged()
-				return
-			}
-			ev := Event{Server: name, Status: StatusConnected, Time: time.Now()}
-			ev.Resources = method == mcpserver.MethodResourceListChanged
-			ev.Prompts = method == mcpserver.MethodPromptListChanged
-			h.revision.Add(1)
-			h.publish(ev)
-		},
-		resourceUpdated: func(uri string) {
-			if c.updates != nil {
-				c.updates.put(uri)
-			}
-		},
-		log: func(p *mcp.LoggingMessageParams) { logFromServer(c.log, c.dialer.mask, p) },
-	}
-	if ask := h.opts.Elicit; ask != nil {
-		hs.elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-			res, err := noneIsError(callback.Detached(ctx, c.dialer.limited, "Elicit", func() (*mcp.ElicitResult, error) { return ask(ctx, name, p) }))
-			if err != nil {
-				return nil, err
-			}
-			return withDefaults(res, p.RequestedSchema), nil
-		}
-	}
-	if ask := h.opts.Sample; ask != nil {
-		hs.sample = func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
-			return noneIsError(callback.Detached(ctx, c.dialer.limited, "Sample", func() (*mcp.CreateMessageWithToolsResult, error) { return ask(ctx, name, p) }))
-		}
-	}
-	return hs
-}
 
 // noneIsError makes an error of a callback's answer that is none.
 func noneIsError[T any](res *T, err error) (*T, error) {
@@ -62,9 +21,9 @@ func noneIsError[T any](res *T, err error) (*T, error) {
 	return res, err
 }
 
-// withDefaults fills in the defaults of the requested schema for what an
+// fillDefaults fills in the defaults of the requested schema for what an
 // accepted answer leaves out.
-func withDefaults(res *mcp.ElicitResult, schema any) *mcp.ElicitResult {
+func fillDefaults(res *mcp.ElicitResult, schema any) *mcp.ElicitResult {
 	if res.Action != "accept" || schema == nil {
 		return res
 	}

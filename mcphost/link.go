@@ -3,6 +3,7 @@ package mcphost
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,8 +34,8 @@ type link interface {
 	complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
 	setLevel(ctx context.Context, level mcp.LoggingLevel) error
 	ping(ctx context.Context) error
-	// heard grows with each message of the server.
-	heard() int64
+	// received grows with each message of the server.
+	received() int64
 
 	diagnostics() diagnostics
 	// close ends the connection and all that belongs to it. It is bounded and
@@ -90,4 +91,60 @@ type handlers struct {
 	log             func(p *mcp.LoggingMessageParams)
 	elicit          func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	sample          func(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error)
+}
+
+// isClosed reports whether a channel is closed.
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// A liveLink is a link with the number of those who use it.
+type liveLink struct {
+	link
+	users    int
+	draining bool // it takes no more users, who get refusal or, if that is nil, wait
+	refusal  error
+	why      error         // it is closed on request; nil if it is not
+	idle     chan struct{} // closed when unused; nil when nobody waits for that: see unused
+
+	silent     int           // calls in a row that timed out while nothing was heard
+	receivedAt int64         // what link.heard said at the first of them
+	suspected  chan struct{} // whether the server still answers is to be found out; holds one, nil if it cannot be
+}
+
+// unused returns a channel that is closed when nobody uses the link any more, if
+// nobody may begin to. c.mu is held.
+func (l *liveLink) unused() <-chan struct{} {
+	if l.idle == nil || isClosed(l.idle) && l.users > 0 {
+		l.idle = make(chan struct{})
+		if l.users == 0 {
+			close(l.idle)
+		}
+	}
+	return l.idle
+}
+
+// maxInputRequests is how often one call may ask for input.
+const maxInputRequests = 10
+
+var errInputRequests = fmt.Errorf("the server asked for input more than %d times", maxInputRequests)
+
+func (list *toolList) reject(t Tool, why string) {
+	if len(list.rejected) == maxRejected {
+		list.unnamed++
+		return
+	}
+	list.rejected = append(list.rejected, RejectedTool{Server: t.Server, Name: t.Name, Reason: why})
+}
+
+// sumUp adds how many tools were left out that are not named.
+func (list *toolList) sumUp(server string) {
+	if list.unnamed > 0 {
+		list.rejected = append(list.rejected, RejectedTool{Server: server, Name: "...", Reason: fmt.Sprintf("%d more tools cannot be used", list.unnamed)})
+	}
 }

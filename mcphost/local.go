@@ -42,7 +42,7 @@ func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error)
 	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	o := &mcpserver.SessionOptions{
 		Client:    d.opts.Client,
-		Notify:    l.notify,
+		Notify:    l.notified,
 		Elicit:    d.handle.elicit,
 		LookupEnv: d.opts.lookupEnv,
 		OnFailure: l.failed,
@@ -112,11 +112,11 @@ func (l *localLink) guard(what string, f func() error) (err error) {
 	return f()
 }
 
-// notify takes what the server says unasked.
-func (l *localLink) notify(_ context.Context, n mcpserver.Notification) {
+// notified takes a notification of the server.
+func (l *localLink) notified(_ context.Context, n mcpserver.Notification) {
 	switch p := n.Params.(type) {
 	case *mcp.ProgressNotificationParams:
-		l.onProgress(p)
+		l.progressed(p)
 	case *mcp.LoggingMessageParams:
 		l.on.log(p)
 	case *mcp.ResourceUpdatedNotificationParams:
@@ -129,7 +129,7 @@ func (l *localLink) notify(_ context.Context, n mcpserver.Notification) {
 	}
 }
 
-func (l *localLink) onProgress(p *mcp.ProgressNotificationParams) {
+func (l *localLink) progressed(p *mcp.ProgressNotificationParams) {
 	var token int64
 	switch t := p.ProgressToken.(type) {
 	case int64:
@@ -266,4 +266,36 @@ func (l *localLink) setLevel(ctx context.Context, level mcp.LoggingLevel) error 
 }
 
 func (l *localLink) ping(context.Context) error { return nil }
-func (l *localLink) heard() int64               { return 0 }
+func (l *localLink) received() int64            { return 0 }
+
+// registrations adds the tools that a server in this process left out when they
+// were registered. They are reported here as well, whatever logger the server has.
+func (l *localLink) registrations(list *toolList) {
+	p, ok := l.provider.(interface{ Rejected() []mcpserver.Rejection })
+	if !ok {
+		return
+	}
+	for _, r := range p.Rejected() {
+		if r.Kind == mcpserver.KindTool {
+			list.reject(Tool{Server: l.name, Name: r.Name}, r.Err.Error())
+		}
+	}
+}
+
+// failed logs a handler of a server in this process that panicked or ran over its
+// time limit.
+func (l *localLink) failed(ctx context.Context, f mcpserver.Failure) {
+	if f.Timeout > 0 {
+		l.log.LogAttrs(ctx, slog.LevelWarn, "call timed out in a server of this process", callAttrs(ctx, f.Name, slog.Duration("limit", f.Timeout))...)
+		if timedOut, ok := ctx.Value(timedOutKey{}).(*bool); ok {
+			*timedOut = true
+		}
+		return
+	}
+	l.log.LogAttrs(ctx, slog.LevelError, "panic in a server of this process",
+		callAttrs(ctx, f.Name, slog.Any("panic", f.Panic), slog.String("stack", f.Stack))...)
+}
+
+// timedOutKey is the key of a context's *bool that is set when the handler of a
+// call ran over its time limit.
+type timedOutKey struct{}

@@ -18,10 +18,12 @@ const (
 	DefaultCallTimeout     = 10 * time.Minute
 	DefaultMaxMessageBytes = 64 << 20
 	DefaultNameLimit       = 64
+	DefaultBreakAfter      = 3
+	DefaultProbeInterval   = 10 * time.Second
+	DefaultMaxServerCalls  = 256
+	DefaultMaxCalls        = 1024
+	DefaultMaxQueuedCalls  = 1024
 )
-
-// HeadersFunc computes headers for the requests to one server.
-type HeadersFunc func(ctx context.Context) (map[string]string, error)
 
 // Options configure a [Host]. The zero value, like a nil pointer, means the
 // defaults.
@@ -193,4 +195,18 @@ func (o *Options) envMillis(key string, unset time.Duration) time.Duration {
 		return *d
 	}
 	return unset
+}
+
+// WaitOptions are the typed forms of the environment variables that rule how
+// long the first turn waits. A nil field leaves the variable its say.
+type WaitOptions struct {
+	// StartupWait is CLAUDE_CODE_MCP_STARTUP_WAIT_MS: the wait for servers of
+	// settings files, and for those given in code in place of the limit for
+	// connecting. Zero means not to wait.
+	StartupWait *time.Duration
+	// Blocking is MCP_CONNECTION_NONBLOCKING=0: the start waits for all servers.
+	Blocking *bool
+	// BatchTimeout is MCP_CONNECT_TIMEOUT_MS: the limit of that wait, and of the
+	// one for servers that are always loaded. The variable's default is 5 s.
+	BatchTimeout *time.Duration
 }

@@ -20,18 +20,18 @@ type owner struct {
 	ctx   context.Context // of the conn's life; ends with close
 	start context.Context // bounds the first attempts
 
-	results chan dialed
-	listed  chan listing
-	dialing *dialing        // the attempt under way
-	ended   <-chan struct{} // closed when the latest attempt is over, also if it was called off; nil if there was none
-	times   attemptTimes
-	said    string // why the server is not connected, as the log has it
-	// roundEnd is when the limit for connecting ends the first round of attempts.
-	roundEnd time.Time
-	waiters  []chan error
-	timer    *time.Timer // nil when none is set
-	pause    *time.Timer // before listing anew
-	listing  bool
+	results    chan dialed
+	listed     chan listing
+	dialing    *dialing        // the attempt under way
+	ended      <-chan struct{} // closed when the latest attempt is over, also if it was called off; nil if there was none
+	times      attemptTimes
+	lastReason string // why the server is not connected, as the log has it
+	// initialEnd is when the limit for connecting ends the first round of attempts.
+	initialEnd time.Time
+	waiters    []chan error
+	timer      *time.Timer // nil when none is set
+	pause      *time.Timer // before listing anew
+	listing    bool
 	// pausing is how long the latest pause was, relistEnd when the list came
 	// that followed it.
 	pausing   time.Duration
@@ -64,15 +64,15 @@ func (o *owner) loop() {
 		o.notify(Event{Server: o.name, Status: o.state.status(), Tools: true, Time: time.Now()})
 	}
 	o.apply(evStart, facts{}, nil)
-	for o.turn() {
+	for o.step() {
 	}
 	o.listLater(toolList{}, nil)
-	o.answer(o.conn.ended())
+	o.resolve(o.conn.ended())
 	o.apply(evClose, facts{}, o.conn.ended())
 }
 
-// turn handles one event. It reports false at the end of the conn's life.
-func (o *owner) turn() bool {
+// step handles one event. It reports false at the end of the conn's life.
+func (o *owner) step() bool {
 	var done, lost, relist <-chan struct{}
 	if l := o.rec.link; l != nil {
 		done, lost = l.done(), l.lost()
@@ -152,22 +152,22 @@ func (o *owner) command(cmd command) {
 	if cmd.ev != evDisable {
 		o.waiters = append(o.waiters, cmd.reply)
 	}
-	if cmd.ev == evReconnect && o.dialing != nil && o.state.round != roundAgain {
+	if cmd.ev == evReconnect && o.dialing != nil && o.state.purpose != purposeAgain {
 		return // an attempt is under way: its outcome is the answer
 	}
 	before := o.state.phase
 	o.apply(cmd.ev, facts{remote: o.remote}, nil)
 	if cmd.ev == evEnable && before != phaseDisabled && o.dialing == nil {
-		o.answer(o.rec.err) // it was on
+		o.resolve(o.rec.err) // it was on
 	}
 	if cmd.ev == evDisable {
-		o.answer(ErrDisabled)
+		o.resolve(ErrDisabled)
 		cmd.reply <- nil
 	}
 }
 
-// answer tells those who asked for an attempt how it went.
-func (o *owner) answer(err error) {
+// resolve tells those who asked for an attempt how it went.
+func (o *owner) resolve(err error) {
 	for _, w := range o.waiters {
 		w <- err // never blocks: the channel holds the one reply
 	}
@@ -223,13 +223,13 @@ func (o *owner) logged(ev event, n state, err error) {
 	switch {
 	case ev == evLost:
 		o.log.Warn("connection lost", "error", err)
-	case ev == evFailed && n.phase == phaseBackoff, ev == evFailed && o.state.round == roundAgain && why == o.said:
+	case ev == evFailed && n.phase == phaseBackoff, ev == evFailed && o.state.purpose == purposeAgain && why == o.lastReason:
 		o.log.Debug("attempt to connect failed", "attempt", n.attempt, "error", err)
 	case ev == evFailed:
-		o.said = why
+		o.lastReason = why
 		o.log.Warn("server is not connected", "status", n.status(), "error", err)
 	case ev == evConnected && !o.rec.lastBad.IsZero():
-		o.said = ""
+		o.lastReason = ""
 		o.log.Info("server is connected", "attempt", n.attempt)
 	}
 }
@@ -312,13 +312,13 @@ func (o *owner) dial() {
 		return context.WithDeadlineCause(ctx, end, fmt.Errorf("%w after %v", ErrTimeout, limit))
 	}
 	bounded, release := ctx, func() {}
-	if o.state.round == roundInitial { // all of its attempts together have the limit for connecting
+	if o.state.purpose == purposeInitial { // all of its attempts together have the limit for connecting
 		if o.state.attempt == 1 {
-			o.roundEnd = d.began.Add(limit)
+			o.initialEnd = d.began.Add(limit)
 		}
 		stop := context.AfterFunc(o.start, cancel)
 		var end context.CancelFunc
-		bounded, end = within(ctx, o.roundEnd)
+		bounded, end = within(ctx, o.initialEnd)
 		release = func() { end(); stop() }
 	}
 	o.dialing = d
@@ -397,9 +397,9 @@ func (o *owner) dialed(d dialed) {
 		if errors.As(d.err, &ce) {
 			f.transient, f.needsAuth = ce.Transient || o.mayPass(ce), ce.NeedsAuth
 		}
-		if o.state.round == roundInitial {
-			pause := backoff(roundInitial, o.state.attempt+1)
-			f.late = time.Until(o.roundEnd) <= pause+pause/4 // with the jitter
+		if o.state.purpose == purposeInitial {
+			pause := backoff(purposeInitial, o.state.attempt+1)
+			f.late = time.Until(o.initialEnd) <= pause+pause/4 // with the jitter
 			if o.start.Err() != nil {
 				f.transient = false // whoever started the host has given up waiting
 			}
@@ -407,14 +407,14 @@ func (o *owner) dialed(d dialed) {
 		o.forget(ce)
 		o.apply(evFailed, f, d.err)
 		if !o.state.trying() {
-			o.answer(d.err)
+			o.resolve(d.err)
 		}
 		return
 	}
 	o.mu.Lock()
-	o.rec.link = &liveLink{link: d.link, heardAt: d.link.heard()}
+	o.rec.link = &liveLink{link: d.link, receivedAt: d.link.received()}
 	if _, ok := d.link.(*remoteLink); ok {
-		o.rec.link.doubted = make(chan struct{}, 1)
+		o.rec.link.suspected = make(chan struct{}, 1)
 	}
 	o.rec.info = d.link.info()
 	o.setList(d.list)
@@ -423,12 +423,12 @@ func (o *owner) dialed(d dialed) {
 	o.rec.proven, o.rec.hold, o.rec.holdTill = false, 0, time.Time{}
 	o.mu.Unlock()
 	o.apply(evConnected, facts{}, nil)
-	o.keep()
+	o.saveList()
 	o.listLater(d.list, d.list.problem)
 	live := o.rec.link
 	o.wg.Go(func() { o.watch(live) })
 	o.resume(live)
-	o.answer(nil)
+	o.resolve(nil)
 }
 
 // mayPass reports whether a fault that would be for good of a server never seen may pass, because the server was
@@ -441,8 +441,8 @@ func (o *owner) mayPass(ce *ConnectError) bool {
 	return !o.rec.upSince.IsZero() && ce.Phase != PhaseConfig && ce.Phase != PhaseLookup && !transport.Permanent(ce) && !errors.Is(ce, transport.ErrRedirect)
 }
 
-// keep saves the tool list for the next run.
-func (o *owner) keep() {
+// saveList saves the tool list for the next run.
+func (o *owner) saveList() {
 	if o.cache == nil || o.rec.list.problem != nil {
 		return
 	}
@@ -503,7 +503,7 @@ func (o *owner) listAnew() {
 	o.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, o.dialer.limits.connect)
 		defer cancel()
-		list, err := o.dialer.list(ctx, l)
+		list, err := o.dialer.listTools(ctx, l)
 		select {
 		case o.listed <- listing{l, list, err}:
 		case <-o.ctx.Done():
@@ -539,7 +539,33 @@ func (o *owner) relisted(l listing) {
 	if err != nil {
 		o.log.Warn("listing the tools anew", "error", err)
 	} else {
-		o.keep()
+		o.saveList()
 	}
 	o.notify(Event{Server: o.name, Status: StatusConnected, Tools: true, Err: err, Time: now})
+}
+
+// run starts the owning goroutine, unless the conn is closed. The values of
+// start go with all that the conn does, its end stops the first attempts.
+func (c *conn) run(start context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing || c.started {
+		return
+	}
+	c.started = true
+	if lazy, _, err := next(c.state, evStart, facts{lazy: true}); err == nil && c.rec.cached {
+		// Not left to the goroutine: who has started the host finds the tools, and does not wait for the server.
+		c.state = lazy
+		c.touch()
+		c.broadcast()
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(start))
+	c.wg.Go(func() {
+		<-c.quit
+		cancel(ErrClosed)
+	})
+	c.wg.Go(func() {
+		o := &owner{conn: c, ctx: ctx, start: start, results: make(chan dialed), listed: make(chan listing)}
+		o.loop() //nolint:contextcheck // the owner has the context of its life
+	})
 }

@@ -33,21 +33,9 @@ const (
 	// maxCursor and maxListBytes bound a cursor and all pages of a list, in bytes.
 	maxCursor    = 64 << 10
 	maxListBytes = 128 << 20
-	// maxListed bounds the elements of one list, and maxRejected the tools left out that are named.
-	maxListed   = 50_000
-	maxRejected = 1000
 	// maxProgress bounds the message of a progress notification, in bytes: many may wait for the program.
 	maxProgress = 8 << 10
 )
-
-// An endlessError is why a list was not read to its end. The part that was read is used.
-type endlessError struct{ why string }
-
-func (e *endlessError) Error() string { return e.why }
-
-func endlessf(format string, args ...any) error { return &endlessError{fmt.Sprintf(format, args...)} }
-
-var errTooMany = endlessf("the list has more than %d elements; those before are used", maxListed)
 
 // listPauses are the pauses before a failed tools/list is tried again.
 var listPauses = [...]time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
@@ -67,7 +55,7 @@ type remoteLink struct {
 func (l *remoteLink) info() linkInfo        { return linkInfo{Info: l.Info()} }
 func (l *remoteLink) done() <-chan struct{} { return l.Done() }
 func (l *remoteLink) lost() <-chan struct{} { return l.Lost() }
-func (l *remoteLink) heard() int64          { return l.Received() }
+func (l *remoteLink) received() int64       { return l.Received() }
 func (l *remoteLink) err() error            { return l.Err() }
 func (l *remoteLink) close() error          { return l.Close() }
 
@@ -194,19 +182,4 @@ func (l *remoteLink) listOnce(ctx context.Context) (list toolList) {
 			return page.next, err
 		})
 	return list
-}
-
-func (list *toolList) reject(t Tool, why string) {
-	if len(list.rejected) == maxRejected {
-		list.unnamed++
-		return
-	}
-	list.rejected = append(list.rejected, RejectedTool{Server: t.Server, Name: t.Name, Reason: why})
-}
-
-// sumUp adds how many tools were left out that are not named.
-func (list *toolList) sumUp(server string) {
-	if list.unnamed > 0 {
-		list.rejected = append(list.rejected, RejectedTool{Server: server, Name: "...", Reason: fmt.Sprintf("%d more tools cannot be used", list.unnamed)})
-	}
 }

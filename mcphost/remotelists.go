@@ -13,9 +13,9 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// list requests all pages of a list, whose results have the elements under key. Elements that cannot be read are left
+// listElements requests all pages of a list, whose results have the elements under key. Elements that cannot be read are left
 // out, and an endless list is cut; the log says so.
-func list[T any](ctx context.Context, l *remoteLink, method, key string, params func(cursor string) mcp.Params) ([]*T, error) {
+func listElements[T any](ctx context.Context, l *remoteLink, method, key string, params func(cursor string) mcp.Params) ([]*T, error) {
 	var all []*T
 	count := 0
 	err := l.pages(ctx, method, params, func(raw json.RawMessage) (string, error) {
@@ -54,7 +54,7 @@ func (l *remoteLink) listResources(ctx context.Context) ([]*mcp.Resource, error)
 	if l.Info().Capabilities.Resources == nil {
 		return nil, nil
 	}
-	return list[mcp.Resource](ctx, l, "resources/list", "resources",
+	return listElements[mcp.Resource](ctx, l, "resources/list", "resources",
 		func(cursor string) mcp.Params { return &mcp.ListResourcesParams{Cursor: cursor} })
 }
 
@@ -62,7 +62,7 @@ func (l *remoteLink) listResourceTemplates(ctx context.Context) ([]*mcp.Resource
 	if l.Info().Capabilities.Resources == nil {
 		return nil, nil
 	}
-	return list[mcp.ResourceTemplate](ctx, l, "resources/templates/list", "resourceTemplates",
+	return listElements[mcp.ResourceTemplate](ctx, l, "resources/templates/list", "resourceTemplates",
 		func(cursor string) mcp.Params { return &mcp.ListResourceTemplatesParams{Cursor: cursor} })
 }
 
@@ -70,7 +70,7 @@ func (l *remoteLink) listPrompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	if l.Info().Capabilities.Prompts == nil {
 		return nil, nil
 	}
-	return list[mcp.Prompt](ctx, l, "prompts/list", "prompts",
+	return listElements[mcp.Prompt](ctx, l, "prompts/list", "prompts",
 		func(cursor string) mcp.Params { return &mcp.ListPromptsParams{Cursor: cursor} })
 }
 
@@ -86,7 +86,7 @@ func decoded[T any](raw json.RawMessage) (*T, error) {
 func answered[T any](ctx context.Context, l *remoteLink, method string, params func(answers mcp.InputResponseMap, state string) mcp.Params) (*T, error) {
 	var answers mcp.InputResponseMap
 	state := ""
-	for range maxRounds {
+	for range maxInputRequests {
 		raw, err := l.Do(ctx, &transport.Request{Method: method, Params: params(answers, state)})
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func answered[T any](ctx context.Context, l *remoteLink, method string, params f
 		}
 		state = next
 	}
-	return nil, errRounds
+	return nil, errInputRequests
 }
 
 func (l *remoteLink) readResource(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {

@@ -7,24 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Resource is a resource of a server.
-type Resource struct {
-	Server string
-	*mcp.Resource
-}
-
-// A ResourceTemplate is a resource template of a server.
-type ResourceTemplate struct {
-	Server string
-	*mcp.ResourceTemplate
-}
-
-// A Prompt is a prompt of a server.
-type Prompt struct {
-	Server string
-	*mcp.Prompt
-}
-
 // request makes a request to one server within its call limit, waiting for the
 // server as a call does.
 func request[T any](ctx context.Context, h *Host, server string, do func(ctx context.Context, l link) (T, error)) (T, error) {
@@ -83,9 +65,9 @@ func requestOnce[T any](ctx context.Context, c *conn, do func(ctx context.Contex
 	return v, c.dialer.lastWords(ctx, l.link, err)
 }
 
-// all makes a request to one server, or to all that are connected now if server
+// fromServers makes a request to one server, or to all that are connected now if server
 // is empty: there a server that fails is left out, with a line in the log.
-func all[T, R any](ctx context.Context, h *Host, server string, do func(ctx context.Context, l link) ([]*T, error), wrap func(server string, v *T) R) ([]R, error) {
+func fromServers[T, R any](ctx context.Context, h *Host, server string, do func(ctx context.Context, l link) ([]*T, error), wrap func(server string, v *T) R) ([]R, error) {
 	names := []string{server}
 	if server == "" {
 		names = nil
@@ -116,7 +98,7 @@ func all[T, R any](ctx context.Context, h *Host, server string, do func(ctx cont
 // Resources lists the resources of a server, or of all connected ones if server
 // is empty.
 func (h *Host) Resources(ctx context.Context, server string) ([]Resource, error) {
-	return all(ctx, h, server,
+	return fromServers(ctx, h, server,
 		func(ctx context.Context, l link) ([]*mcp.Resource, error) { return l.listResources(ctx) },
 		func(server string, r *mcp.Resource) Resource { return Resource{server, r} })
 }
@@ -124,7 +106,7 @@ func (h *Host) Resources(ctx context.Context, server string) ([]Resource, error)
 // ResourceTemplates lists the resource templates of a server, or of all
 // connected ones if server is empty.
 func (h *Host) ResourceTemplates(ctx context.Context, server string) ([]ResourceTemplate, error) {
-	return all(ctx, h, server,
+	return fromServers(ctx, h, server,
 		func(ctx context.Context, l link) ([]*mcp.ResourceTemplate, error) {
 			return l.listResourceTemplates(ctx)
 		},
@@ -153,7 +135,7 @@ func (h *Host) Unsubscribe(ctx context.Context, server, uri string) error {
 // Prompts lists the prompts of a server, or of all connected ones if server is
 // empty.
 func (h *Host) Prompts(ctx context.Context, server string) ([]Prompt, error) {
-	return all(ctx, h, server,
+	return fromServers(ctx, h, server,
 		func(ctx context.Context, l link) ([]*mcp.Prompt, error) { return l.listPrompts(ctx) },
 		func(server string, p *mcp.Prompt) Prompt { return Prompt{server, p} })
 }

@@ -9,13 +9,6 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Defaults of the limits of [Options] on calls at once.
-const (
-	DefaultMaxServerCalls = 256
-	DefaultMaxCalls       = 1024
-	DefaultMaxQueuedCalls = 1024
-)
-
 // A BusyError is a call that was not made because too many run already and too
 // many wait, or because it waited for as long as a call may take. The same call
 // may be made later: Retryable reports true.
@@ -89,17 +82,4 @@ func (s *slots) give() {
 	if s != nil {
 		s.sem.Release(1)
 	}
-}
-
-// enter takes the slots of a server and of the host for one call. leave gives them
-// back.
-func (h *Host) enter(ctx context.Context, c *conn, longest time.Duration) (leave func(), err error) {
-	if err := c.slots.take(ctx, longest); err != nil {
-		return nil, err
-	}
-	if err := h.slots.take(ctx, longest); err != nil {
-		c.slots.give()
-		return nil, err
-	}
-	return func() { h.slots.give(); c.slots.give() }, nil
 }

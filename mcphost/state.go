@@ -24,14 +24,14 @@ func (p phase) String() string {
 	return [...]string{"idle", "lazy", "connecting", "backoff", "ready", "failed", "needs-auth", "disabled", "closed"}[p]
 }
 
-// A round is a number of attempts with one purpose.
-type round uint8
+// A purpose is why a number of attempts to connect are made.
+type purpose uint8
 
 const (
-	roundInitial  round = iota // the first connection
-	roundRecovery              // a connection was lost
-	roundManual                // somebody asked for it: one attempt
-	roundAgain                 // a failed server is given another chance, unnoticed unless it succeeds: one attempt
+	purposeInitial  purpose = iota // the first connection
+	purposeRecovery                // a connection was lost
+	purposeManual                  // somebody asked for it: one attempt
+	purposeAgain                   // a failed server is given another chance, unnoticed unless it succeeds: one attempt
 )
 
 // An event is what happens to a server.
@@ -53,10 +53,10 @@ const (
 // A state is all that decides what happens next to a server.
 type state struct {
 	phase   phase
-	round   round
+	purpose purpose
 	attempt int    // attempts of this round, the one under way included
 	flaps   int    // connections in a row that broke soon after they were made
-	keep    Status // what is shown during roundAgain
+	keep    Status // what is shown during purposeAgain
 }
 
 // facts are what next has to know beside the state.
@@ -64,7 +64,7 @@ type facts struct {
 	remote    bool // HTTP or SSE
 	lazy      bool // its tools are in the cache
 	transient bool // of evFailed: the same attempt may succeed later
-	late      bool // of evFailed in roundInitial: the limit for connecting leaves no time for another
+	late      bool // of evFailed in purposeInitial: the limit for connecting leaves no time for another
 	needsAuth bool // of evFailed
 	stable    bool // of evLost: the connection lasted
 	proven    bool // of evLost: the connection served a call
@@ -131,12 +131,12 @@ func postpone(s state, a action, pause time.Duration) (state, action) {
 
 // backoff is the pause before an attempt, the first being number 1. The caller
 // adds jitter.
-func backoff(r round, attempt int) time.Duration {
+func backoff(r purpose, attempt int) time.Duration {
 	if attempt <= 1 {
 		return 0
 	}
 	unit := time.Second // recovery: 0, 1, 2, 4, 8 s
-	if r == roundInitial {
+	if r == purposeInitial {
 		unit = 500 * time.Millisecond
 	}
 	return unit << (attempt - 2)
@@ -154,7 +154,7 @@ func (s state) status() Status {
 	case phaseDisabled:
 		return StatusDisabled
 	case phaseConnecting, phaseBackoff:
-		if s.round == roundAgain {
+		if s.purpose == purposeAgain {
 			return s.keep
 		}
 	case phaseClosed:
@@ -177,17 +177,17 @@ func next(s state, ev event, f facts) (state, action, error) {
 	case ev == evDisable:
 		return state{phase: phaseDisabled}, action{stopDial: true, dropLink: true}, nil
 	case ev == evReconnect:
-		return dial(s, roundManual, 1, action{dropLink: true, stopDial: true})
+		return dial(s, purposeManual, 1, action{dropLink: true, stopDial: true})
 	case ev == evEnable && s.phase == phaseDisabled:
-		return dial(s, roundManual, 1, action{})
+		return dial(s, purposeManual, 1, action{})
 	case ev == evEnable, ev == evStart && s.phase != phaseIdle:
 		return s, action{}, nil
 	case ev == evStart && f.lazy:
 		return state{phase: phaseLazy}, action{}, nil
 	case ev == evStart, ev == evUse && s.phase == phaseLazy:
-		return dial(s, roundInitial, 1, action{})
+		return dial(s, purposeInitial, 1, action{})
 	case ev == evUse && (s.phase == phaseFailed || s.phase == phaseNeedsAuth), ev == evTimer && s.phase == phaseFailed:
-		n, a, err := dial(s, roundAgain, 1, action{})
+		n, a, err := dial(s, purposeAgain, 1, action{})
 		n.keep = s.status()
 		return n, a, err
 	case ev == evUse:
@@ -200,7 +200,7 @@ func next(s state, ev event, f facts) (state, action, error) {
 	case ev == evLost && s.phase == phaseReady:
 		return lost(s, f)
 	case ev == evTimer && s.phase == phaseBackoff:
-		n, a, err := dial(s, s.round, s.attempt+1, action{})
+		n, a, err := dial(s, s.purpose, s.attempt+1, action{})
 		n.keep = s.keep
 		return n, a, err
 	case ev == evTimer, ev == evLost, ev == evFailed, ev == evConnected:
@@ -209,18 +209,18 @@ func next(s state, ev event, f facts) (state, action, error) {
 	return s, action{}, fmt.Errorf("mcphost: unknown event %d", ev)
 }
 
-func dial(s state, r round, attempt int, a action) (state, action, error) {
+func dial(s state, r purpose, attempt int, a action) (state, action, error) {
 	a.dial = true
-	return state{phase: phaseConnecting, round: r, attempt: attempt, flaps: s.flaps}, a, nil
+	return state{phase: phaseConnecting, purpose: r, attempt: attempt, flaps: s.flaps}, a, nil
 }
 
 // failed decides after a failed attempt: wait for the next, or give up.
 func failed(s state, f facts) (state, action, error) {
 	tries := 1
 	switch {
-	case s.round == roundInitial && f.remote && f.transient && !f.late:
+	case s.purpose == purposeInitial && f.remote && f.transient && !f.late:
 		tries = initialTries
-	case s.round == roundRecovery && (f.transient || !f.remote):
+	case s.purpose == purposeRecovery && (f.transient || !f.remote):
 		tries = recoveryTries
 	}
 	switch {
@@ -229,7 +229,7 @@ func failed(s state, f facts) (state, action, error) {
 		return s, action{}, nil
 	case s.attempt < tries:
 		s.phase = phaseBackoff
-		return s, action{timer: backoff(s.round, s.attempt+1)}, nil
+		return s, action{timer: backoff(s.purpose, s.attempt+1)}, nil
 	}
 	s.phase = phaseFailed
 	return s, action{timer: inBackground(f)}, nil
@@ -250,16 +250,16 @@ func lost(s state, f facts) (state, action, error) {
 	switch {
 	case f.stable:
 		s.flaps = 0
-		return dial(s, roundRecovery, 1, action{dropLink: true})
-	case f.proven || s.round != roundRecovery:
-		n, a, err := dial(s, roundRecovery, 1, action{dropLink: true})
+		return dial(s, purposeRecovery, 1, action{dropLink: true})
+	case f.proven || s.purpose != purposeRecovery:
+		n, a, err := dial(s, purposeRecovery, 1, action{dropLink: true})
 		if pause := flapPause(s.flaps); pause > 0 {
 			n, a = postpone(n, a, pause)
 		}
 		return n, a, err
 	case s.attempt < recoveryTries:
 		s.phase = phaseBackoff
-		return s, action{dropLink: true, timer: backoff(s.round, s.attempt+1)}, nil
+		return s, action{dropLink: true, timer: backoff(s.purpose, s.attempt+1)}, nil
 	}
 	s.phase = phaseFailed
 	f.transient = true

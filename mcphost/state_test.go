@@ -32,14 +32,14 @@ func TestNext(t *testing.T) {
 		}, state{phase: phaseFailed, attempt: 2}, action{timer: 30 * time.Second}, StatusFailed},
 		{"a background attempt shows failed until it succeeds", []step{ // D83
 			{ev: evStart}, {evFailed, facts{remote: true}}, {ev: evTimer},
-		}, state{phase: phaseConnecting, round: roundAgain, attempt: 1, keep: StatusFailed}, action{dial: true}, StatusFailed},
+		}, state{phase: phaseConnecting, purpose: purposeAgain, attempt: 1, keep: StatusFailed}, action{dial: true}, StatusFailed},
 		{"and then connected", []step{ // D83
 			{ev: evStart}, {evFailed, facts{remote: true}}, {ev: evTimer}, {ev: evConnected},
-		}, state{phase: phaseReady, round: roundAgain, attempt: 1, keep: StatusFailed}, action{}, StatusConnected},
+		}, state{phase: phaseReady, purpose: purposeAgain, attempt: 1, keep: StatusFailed}, action{}, StatusConnected},
 		{"a login is needed", []step{{ev: evStart}, {evFailed, facts{remote: true, needsAuth: true}}}, state{phase: phaseNeedsAuth, attempt: 1}, action{}, StatusNeedsAuth}, // D63
 		{"a lost connection is pending while it is made again", []step{ // D81
 			{ev: evStart}, {ev: evConnected}, {evLost, facts{remote: true, stable: true}},
-		}, state{phase: phaseConnecting, round: roundRecovery, attempt: 1}, action{dial: true, dropLink: true}, StatusPending},
+		}, state{phase: phaseConnecting, purpose: purposeRecovery, attempt: 1}, action{dial: true, dropLink: true}, StatusPending},
 		{"after five attempts it is failed", []step{ // D82
 			{ev: evStart},
 			{ev: evConnected},
@@ -53,10 +53,10 @@ func TestNext(t *testing.T) {
 			{evFailed, remoteFault},
 			{ev: evTimer},
 			{evFailed, remoteFault},
-		}, state{phase: phaseFailed, round: roundRecovery, attempt: 5}, action{timer: 30 * time.Second}, StatusFailed},
+		}, state{phase: phaseFailed, purpose: purposeRecovery, attempt: 5}, action{timer: 30 * time.Second}, StatusFailed},
 		{"or needs a login", []step{ // D82
 			{ev: evStart}, {ev: evConnected}, {evLost, facts{remote: true}}, {evFailed, facts{remote: true, needsAuth: true}},
-		}, state{phase: phaseNeedsAuth, round: roundRecovery, attempt: 1, flaps: 1}, action{}, StatusNeedsAuth},
+		}, state{phase: phaseNeedsAuth, purpose: purposeRecovery, attempt: 1, flaps: 1}, action{}, StatusNeedsAuth},
 		{"a process that dies as soon as it is there is not started for ever", []step{
 			{ev: evStart},
 			{ev: evConnected},
@@ -75,7 +75,7 @@ func TestNext(t *testing.T) {
 			{ev: evTimer},
 			{ev: evConnected},
 			{ev: evLost},
-		}, state{phase: phaseFailed, round: roundRecovery, attempt: 5, flaps: 6}, action{dropLink: true}, StatusFailed},
+		}, state{phase: phaseFailed, purpose: purposeRecovery, attempt: 5, flaps: 6}, action{dropLink: true}, StatusFailed},
 		{"one that serves a call each time is made anew after pauses that grow", []step{ // fault B1
 			{ev: evStart},
 			{ev: evConnected},
@@ -89,20 +89,20 @@ func TestNext(t *testing.T) {
 			{ev: evTimer},
 			{ev: evConnected},
 			{evLost, facts{remote: true, proven: true}},
-		}, state{phase: phaseBackoff, round: roundRecovery, flaps: 5}, action{dropLink: true, timer: 2 * time.Second}, StatusPending},
+		}, state{phase: phaseBackoff, purpose: purposeRecovery, flaps: 5}, action{dropLink: true, timer: 2 * time.Second}, StatusPending},
 		{"and at once when it lasted", []step{
 			{ev: evStart}, {ev: evConnected}, {evLost, facts{proven: true}}, {ev: evConnected}, {evLost, facts{stable: true}},
-		}, state{phase: phaseConnecting, round: roundRecovery, attempt: 1}, action{dial: true, dropLink: true}, StatusPending},
+		}, state{phase: phaseConnecting, purpose: purposeRecovery, attempt: 1}, action{dial: true, dropLink: true}, StatusPending},
 		{"a manual attempt is one", []step{ // D84
 			{ev: evStart}, {evFailed, remoteFault}, {ev: evReconnect}, {evFailed, remoteFault},
-		}, state{phase: phaseFailed, round: roundManual, attempt: 1}, action{timer: 30 * time.Second}, StatusFailed},
+		}, state{phase: phaseFailed, purpose: purposeManual, attempt: 1}, action{timer: 30 * time.Second}, StatusFailed},
 		{"a manual attempt in the state of health", []step{{ev: evStart}, {ev: evConnected}, {ev: evReconnect}}, // D84
-			state{phase: phaseConnecting, round: roundManual, attempt: 1}, action{dial: true, dropLink: true, stopDial: true}, StatusPending},
+			state{phase: phaseConnecting, purpose: purposeManual, attempt: 1}, action{dial: true, dropLink: true, stopDial: true}, StatusPending},
 		{"lazy until used", []step{{evStart, facts{lazy: true}}}, state{phase: phaseLazy}, action{}, StatusPending}, // D12
 		{"used", []step{{evStart, facts{lazy: true}}, {ev: evUse}}, state{phase: phaseConnecting, attempt: 1}, action{dial: true}, StatusPending},
 		{"switched off", []step{{ev: evStart}, {ev: evConnected}, {ev: evDisable}}, state{phase: phaseDisabled}, action{dropLink: true, stopDial: true}, StatusDisabled},
 		{"off stays off", []step{{ev: evDisable}, {ev: evStart}, {ev: evUse}}, state{phase: phaseDisabled}, action{}, StatusDisabled},
-		{"and on again", []step{{ev: evDisable}, {ev: evEnable}}, state{phase: phaseConnecting, round: roundManual, attempt: 1}, action{dial: true}, StatusPending},
+		{"and on again", []step{{ev: evDisable}, {ev: evEnable}}, state{phase: phaseConnecting, purpose: purposeManual, attempt: 1}, action{dial: true}, StatusPending},
 		{"close wins over a late connect", []step{{ev: evStart}, {ev: evClose}, {ev: evConnected}}, state{phase: phaseClosed}, action{}, StatusFailed},
 	}
 	for _, tt := range tests {
@@ -136,7 +136,7 @@ func TestNextRefusesTheImpossible(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	var got []time.Duration
 	for n := 1; n <= recoveryTries; n++ {
-		got = append(got, backoff(roundRecovery, n))
+		got = append(got, backoff(purposeRecovery, n))
 	}
 	want := []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 	for i := range want {
@@ -161,8 +161,8 @@ func TestAttemptTimes(t *testing.T) {
 		a.add(now)
 		now = now.Add(time.Millisecond)
 	}
-	s, act := postpone(state{phase: phaseConnecting, round: roundAgain, attempt: 1, keep: StatusFailed}, action{dial: true, dropLink: true}, time.Second)
-	if s != (state{phase: phaseBackoff, round: roundAgain, keep: StatusFailed}) || act != (action{dropLink: true, timer: time.Second}) || s.status() != StatusFailed {
+	s, act := postpone(state{phase: phaseConnecting, purpose: purposeAgain, attempt: 1, keep: StatusFailed}, action{dial: true, dropLink: true}, time.Second)
+	if s != (state{phase: phaseBackoff, purpose: purposeAgain, keep: StatusFailed}) || act != (action{dropLink: true, timer: time.Second}) || s.status() != StatusFailed {
 		t.Errorf("postponed: %+v %+v, shown as %s", s, act, s.status())
 	}
 	if s, act, err := next(s, evTimer, facts{}); err != nil || s.attempt != 1 || !act.dial || s.status() != StatusFailed {

@@ -79,3 +79,21 @@ type Progress struct {
 	Progress, Total float64 // Total is 0 when unknown
 	Message         string
 }
+
+// A Resource is a resource of a server.
+type Resource struct {
+	Server string
+	*mcp.Resource
+}
+
+// A ResourceTemplate is a resource template of a server.
+type ResourceTemplate struct {
+	Server string
+	*mcp.ResourceTemplate
+}
+
+// A Prompt is a prompt of a server.
+type Prompt struct {
+	Server string
+	*mcp.Prompt
+}

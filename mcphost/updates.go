@@ -74,7 +74,7 @@ func (u *updates) run() {
 		u.pending = u.pending[1:]
 		delete(u.waiting, uri)
 		u.mu.Unlock()
-		_ = callback.Call(u.panics, "OnResourceUpdated", func() error { u.tell(uri); return nil }) // the log has it
+		_ = callback.Run(u.panics, "OnResourceUpdated", func() error { u.tell(uri); return nil }) // the log has it
 	}
 }
 

@@ -10,20 +10,6 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// WaitOptions are the typed forms of the environment variables that rule how
-// long the first turn waits. A nil field leaves the variable its say.
-type WaitOptions struct {
-	// StartupWait is CLAUDE_CODE_MCP_STARTUP_WAIT_MS: the wait for servers of
-	// settings files, and for those given in code in place of the limit for
-	// connecting. Zero means not to wait.
-	StartupWait *time.Duration
-	// Blocking is MCP_CONNECTION_NONBLOCKING=0: the start waits for all servers.
-	Blocking *bool
-	// BatchTimeout is MCP_CONNECT_TIMEOUT_MS: the limit of that wait, and of the
-	// one for servers that are always loaded. The variable's default is 5 s.
-	BatchTimeout *time.Duration
-}
-
 // WaitInput is what the wait for the first turn depends on beside the host's
 // own options and servers.
 type WaitInput struct {
@@ -171,8 +157,6 @@ func (o *Options) waitRules(in WaitInput) waitRules {
 	}
 	return r
 }
-
-func isOff(v string) bool { return v == "0" || strings.EqualFold(v, "false") }
 
 // searchIsOff reads ENABLE_TOOL_SEARCH.
 func searchIsOff(v string) bool { return isOff(v) || v == "auto:100" }

@@ -16,9 +16,9 @@ import (
 // ErrPanicked reports that a function of the program panicked.
 var ErrPanicked = errors.New("a function of the program panicked; the log has the stack")
 
-// Call calls f and returns its error, or an error that wraps [ErrPanicked] if f panics. The log
+// Run calls f and returns its error, or an error that wraps [ErrPanicked] if f panics. The log
 // gets the stack.
-func Call(log *lograte.Logger, name string, f func() error) (err error) {
+func Run(log *lograte.Logger, name string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("panic in a function of the program", "function", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -28,7 +28,7 @@ func Call(log *lograte.Logger, name string, f func() error) (err error) {
 	return f()
 }
 
-// Detached is Call on a goroutine of its own. It returns when ctx ends, even if f does not.
+// Detached is Run on a goroutine of its own. It returns when ctx ends, even if f does not.
 func Detached[T any](ctx context.Context, log *lograte.Logger, name string, f func() (T, error)) (T, error) {
 	type outcome struct {
 		v   T
@@ -37,7 +37,7 @@ func Detached[T any](ctx context.Context, log *lograte.Logger, name string, f fu
 	ch := make(chan outcome, 1)
 	go func() { // ends with f, which has ctx
 		var out outcome
-		out.err = Call(log, name, func() (err error) { out.v, err = f(); return err })
+		out.err = Run(log, name, func() (err error) { out.v, err = f(); return err })
 		ch <- out
 	}()
 	select {

@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCall(t *testing.T) {
+func TestRun(t *testing.T) {
 	var log bytes.Buffer
 	limited := lograte.New(slog.New(slog.NewTextHandler(&log, nil)))
-	if err := Call(limited, "F", func() error { return context.Canceled }); err != context.Canceled { //nolint:errorlint // the very error
+	if err := Run(limited, "F", func() error { return context.Canceled }); err != context.Canceled { //nolint:errorlint // the very error
 		t.Errorf("got %v", err)
 	}
-	err := Call(limited, "F", func() error { panic("oh no") })
+	err := Run(limited, "F", func() error { panic("oh no") })
 	if !errors.Is(err, ErrPanicked) || !strings.Contains(log.String(), "oh no") {
 		t.Errorf("got %v, logged %s", err, log.String())
 	}

@@ -151,7 +151,7 @@ func (e *Endpoint) send(req *http.Request) (*http.Response, error) {
 	done := make(chan outcome)
 	go func() { // ends with the request, which ends with its context unless the program's transport ignores that
 		var o outcome
-		o.err = callback.Call(e.o.Limited, "the HTTP client", func() (err error) {
+		o.err = callback.Run(e.o.Limited, "the HTTP client", func() (err error) {
 			o.resp, err = e.client.Do(req)
 			return err
 		})
@@ -182,13 +182,13 @@ type foreignBody struct {
 
 // Read implements [io.Reader].
 func (b *foreignBody) Read(p []byte) (n int, err error) {
-	err = callback.Call(b.e.o.Limited, "reading a response of the HTTP client", func() (err error) { n, err = b.body.Read(p); return err })
+	err = callback.Run(b.e.o.Limited, "reading a response of the HTTP client", func() (err error) { n, err = b.body.Read(p); return err })
 	return n, err
 }
 
 // Close implements [io.Closer].
 func (b *foreignBody) Close() error {
-	return callback.Call(b.e.o.Limited, "closing a response of the HTTP client", b.body.Close)
+	return callback.Run(b.e.o.Limited, "closing a response of the HTTP client", b.body.Close)
 }
 
 // masked hides secrets in the response of a server that wants a login.
