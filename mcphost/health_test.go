@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,7 +115,8 @@ func TestHTTPServerDiesIdle(t *testing.T) {
 			srv.CloseClientConnections()
 			srv.Close()
 			ev := until(t, events, "pending", func(e Event) bool { return e.Status == StatusPending })
-			if !errors.Is(ev.Err, ErrConnectionLost) {
+			// A slow receiver gets the event of the next attempt in place of that of the loss.
+			if !errors.Is(ev.Err, ErrConnectionLost) && !errors.Is(ev.Err, syscall.ECONNREFUSED) {
 				t.Errorf("lost for %v", ev.Err)
 			}
 			serveAt(t, addr, handler(t))
