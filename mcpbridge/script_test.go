@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,12 +90,14 @@ func play(t *testing.T, comment, in string) string {
 			synctest.Wait()
 			continue
 		}
-		before := out.replies()
+		before, at := out.replies(), out.len()
 		go func() {
 			reply, err := bridge.Handle(t.Context(), json.RawMessage(line))
 			switch {
 			case err != nil:
 				out.reply("error " + err.Error())
+			case reply == nil && !strings.Contains(line, `"method"`):
+				out.noReply(at)
 			case reply == nil:
 				out.reply("(no reply)")
 			default:
@@ -169,6 +172,21 @@ func (tr *transcript) reply(line string) {
 	defer tr.mu.Unlock()
 	tr.lines = append(tr.lines, line)
 	tr.replied++
+}
+
+// noReply adds that an answer has no reply, at the position in the transcript where the
+// answer came: the reply that waited for it may be there already.
+func (tr *transcript) noReply(at int) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.lines = slices.Insert(tr.lines, at, "(no reply)")
+	tr.replied++
+}
+
+func (tr *transcript) len() int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return len(tr.lines)
 }
 
 func (tr *transcript) replies() int {
