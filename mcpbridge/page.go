@@ -11,8 +11,12 @@ import (
 
 // page returns the page of all that r asks for and the cursor of the next page, ""
 // after the last. A cursor names the last entry of its page, so that a list that
-// changes meanwhile loses nothing. If that entry is gone, its position applies.
-func page[T any](b *Bridge, r *request, all []T, name func(T) string) (part []T, next string, err error) {
+// changes meanwhile loses nothing. If that entry is gone, its position applies. If
+// listErr, the error of listing all, is not nil, page returns it.
+func page[T any](b *Bridge, r *request, all []T, listErr error, name func(T) string) (part []T, next string, err error) {
+	if listErr != nil {
+		return nil, "", listErr
+	}
 	cursor, fail := r.TextParam("cursor")
 	if fail != nil {
 		return nil, "", fail

@@ -10,10 +10,7 @@ import (
 
 func (b *Bridge) listPrompts(ctx context.Context, r *request) (any, error) {
 	all, err := r.session.ListPrompts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(b, r, all, func(x *mcp.Prompt) string { return x.Name })
+	part, next, err := page(b, r, all, err, func(x *mcp.Prompt) string { return x.Name })
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,7 @@ import (
 
 func (b *Bridge) listResources(ctx context.Context, r *request) (any, error) {
 	all, err := r.session.ListResources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(b, r, all, func(x *mcp.Resource) string { return x.URI })
+	part, next, err := page(b, r, all, err, func(x *mcp.Resource) string { return x.URI })
 	if err != nil {
 		return nil, err
 	}
@@ -26,10 +23,7 @@ func (b *Bridge) listResources(ctx context.Context, r *request) (any, error) {
 
 func (b *Bridge) listTemplates(ctx context.Context, r *request) (any, error) {
 	all, err := r.session.ListResourceTemplates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(b, r, all, func(x *mcp.ResourceTemplate) string { return x.URITemplate })
+	part, next, err := page(b, r, all, err, func(x *mcp.ResourceTemplate) string { return x.URITemplate })
 	if err != nil {
 		return nil, err
 	}

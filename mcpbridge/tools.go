@@ -57,10 +57,7 @@ func (b *Bridge) completeResult(result *mcpserver.Result) *mcpserver.Result {
 
 func (b *Bridge) listTools(ctx context.Context, r *request) (any, error) {
 	all, err := r.session.ListTools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(b, r, all, func(t *mcp.Tool) string { return t.Name })
+	part, next, err := page(b, r, all, err, func(t *mcp.Tool) string { return t.Name })
 	if err != nil {
 		return nil, err
 	}

@@ -36,12 +36,12 @@ func (s *Server) call(ctx context.Context, ss *Session, c Call) (*Result, error)
 	if err := ctx.Err(); err != nil {
 		return nil, ctxError(ctx, "calling tool", c.Name)
 	}
-	for round := 0; ; round++ {
+	for trip := 0; ; trip++ {
 		r, err := s.callOnce(ctx, ss, t, c)
 		if err != nil || r.InputRequests == nil || c.MultiRoundTrip || ss == nil {
 			return r, err
 		}
-		if round == maxRoundTrips {
+		if trip == maxRoundTrips {
 			return Errorf("Tool '%s' asked for input more than %d times", c.Name, maxRoundTrips), nil
 		}
 		answers, err := ss.askAll(ctx, r.InputRequests)
@@ -71,12 +71,12 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 	if err != nil {
 		return nil, err
 	}
-	sc, life := s.newCallContext(ctx, ss, KindTool, c)
-	sc.roundTrip = trip
-	j := job{callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: s.limitFor(t, ss), run: t.run}
+	cc, counts := s.newCallContext(ctx, ss, KindTool, c)
+	cc.roundTrip = trip
+	j := job{callCtx: cc, dispatch: cc.dispatch.Load(), lifetime: counts, limit: s.limitFor(t, ss), run: t.run}
 	j.inv = Invocation{Kind: KindTool, Name: t.listed.Name, Arguments: args}
-	if t.concurrency == Serial && !sc.serial {
-		sc.serial = true
+	if t.concurrency == Serial && !cc.serial {
+		cc.serial = true
 		j.serial = &s.serial
 	}
 	switch how, err := j.do(ctx); how {

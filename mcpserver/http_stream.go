@@ -29,7 +29,7 @@ type streamWriter struct {
 	err     error
 }
 
-// serveStream serves a request whose answer is a stream that stands open.
+// serveStream serves a request whose reply is an open stream.
 func (h *HTTPHandler) serveStream(next http.Handler, w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)

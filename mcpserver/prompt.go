@@ -191,7 +191,7 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 		return nil, err
 	}
 	var r *mcp.GetPromptResult
-	asks, err := s.runReader(ctx, ss, KindPrompt, name, raw, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+	input, err := s.runReader(ctx, ss, KindPrompt, name, raw, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
 		var err error
 		if r, err = p.make(ctx, args); r == nil {
 			return nil, "", err
@@ -201,8 +201,8 @@ func (s *Server) prompt(ctx context.Context, ss *Session, name string, args map[
 	switch {
 	case err != nil:
 		return nil, err
-	case asks != nil:
-		return &mcp.GetPromptResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
+	case input != nil:
+		return &mcp.GetPromptResult{InputRequests: input.InputRequests, RequestState: input.RequestState}, nil
 	case r == nil || r.Messages == nil && r.InputRequests == nil:
 		return nil, fmt.Errorf("Prompt '%s' must return a *mcp.GetPromptResult with messages, and its handler returned none", name) //nolint:staticcheck // worded as NotFoundError
 	}

@@ -13,20 +13,20 @@ import (
 // its result.
 type readerFunc func(ctx context.Context) (requests mcp.InputRequestMap, state string, err error)
 
-// runReader runs a reader or prompt handler, again after each time that it asks the
+// runReader runs a reader or prompt handler, again after each time that it input the
 // client for input. If runReader fails, run may still be running. A result means
 // that the client must be asked.
 func (s *Server) runReader(ctx context.Context, ss *Session, kind Kind, name string, args json.RawMessage, run readerFunc) (*Result, error) {
 	c := callFrom(ctx)
 	c.Name, c.Arguments = name, args
-	for round := 0; ; round++ {
+	for trip := 0; ; trip++ {
 		requests, state, err := s.readOnce(ctx, ss, kind, c, run)
 		switch {
 		case err != nil || requests == nil:
 			return nil, err
 		case c.MultiRoundTrip || ss == nil:
 			return &Result{InputRequests: requests, RequestState: state}, nil
-		case round == maxRoundTrips:
+		case trip == maxRoundTrips:
 			return nil, fmt.Errorf("%s %q: asked for input more than %d times", doing(kind), name, maxRoundTrips)
 		}
 		if c.InputResponses, err = ss.askAll(ctx, requests); err != nil {
@@ -55,15 +55,15 @@ func (s *Server) readOnce(ctx context.Context, ss *Session, kind Kind, c Call, r
 	if err != nil {
 		return nil, "", err
 	}
-	sc, life := s.newCallContext(ctx, ss, kind, c)
-	sc.roundTrip = trip
+	cc, counts := s.newCallContext(ctx, ss, kind, c)
+	cc.roundTrip = trip
 	limit := s.timeout
 	if ss != nil {
 		limit = ss.timeout
 	}
 	var got Result // only its input requests
 	j := job{
-		callCtx: sc, dispatch: sc.dispatch.Load(), lifetime: life, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
+		callCtx: cc, dispatch: cc.dispatch.Load(), lifetime: counts, limit: limit, inv: Invocation{Kind: kind, Name: c.Name},
 		run: func(ctx context.Context, _ *Invocation) (err error) {
 			got.InputRequests, got.RequestState, err = run(ctx)
 			return err

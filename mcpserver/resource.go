@@ -160,7 +160,7 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 		return nil, &NotFoundError{KindResource, uri}
 	}
 	var r *mcp.ReadResourceResult
-	asks, err := s.runReader(ctx, ss, kind, uri, nil, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
+	input, err := s.runReader(ctx, ss, kind, uri, nil, func(ctx context.Context) (mcp.InputRequestMap, string, error) {
 		var err error
 		if r, err = read(ctx); r == nil {
 			return nil, "", err
@@ -170,8 +170,8 @@ func (s *Server) read(ctx context.Context, ss *Session, uri string) (*mcp.ReadRe
 	switch {
 	case err != nil:
 		return nil, err
-	case asks != nil:
-		return &mcp.ReadResourceResult{InputRequests: asks.InputRequests, RequestState: asks.RequestState}, nil
+	case input != nil:
+		return &mcp.ReadResourceResult{InputRequests: input.InputRequests, RequestState: input.RequestState}, nil
 	case r == nil || r.Contents == nil && r.InputRequests == nil:
 		return nil, fmt.Errorf("Resource '%s' must return a *mcp.ReadResourceResult with contents, and its reader returned none", uri) //nolint:staticcheck // worded as NotFoundError
 	}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -85,42 +86,29 @@ func Errorf(format string, args ...any) *Result {
 
 // Image returns a result with one image, a PNG unless o says otherwise. It keeps data.
 func Image(data []byte, o *MediaOptions) *Result {
-	c := &mcp.ImageContent{Data: data, MIMEType: "image/png"}
-	if o != nil {
-		c.Annotations, c.Meta = o.Annotations, o.Meta
-		if o.MIMEType != "" {
-			c.MIMEType = o.MIMEType
-		}
+	if o == nil {
+		o = &MediaOptions{}
 	}
-	return Mixed(c)
+	return Mixed(&mcp.ImageContent{Data: data, MIMEType: cmp.Or(o.MIMEType, "image/png"), Annotations: o.Annotations, Meta: o.Meta})
 }
 
 // Audio returns a result with one piece of audio, a WAV unless o says otherwise. It keeps data.
 func Audio(data []byte, o *MediaOptions) *Result {
-	c := &mcp.AudioContent{Data: data, MIMEType: "audio/wav"}
-	if o != nil {
-		c.Annotations, c.Meta = o.Annotations, o.Meta
-		if o.MIMEType != "" {
-			c.MIMEType = o.MIMEType
-		}
+	if o == nil {
+		o = &MediaOptions{}
 	}
-	return Mixed(c)
+	return Mixed(&mcp.AudioContent{Data: data, MIMEType: cmp.Or(o.MIMEType, "audio/wav"), Annotations: o.Annotations, Meta: o.Meta})
 }
 
 // ResourceLink returns a result with one link to a resource.
 func ResourceLink(uri string, o *LinkOptions) *Result {
-	c := &mcp.ResourceLink{URI: uri, Name: uri, MIMEType: "text/plain"}
-	if o != nil {
-		c.Title, c.Description, c.Size = o.Title, o.Description, o.Size
-		c.Annotations, c.Icons, c.Meta = o.Annotations, o.Icons, o.Meta
-		if o.Name != "" {
-			c.Name = o.Name
-		}
-		if o.MIMEType != "" {
-			c.MIMEType = o.MIMEType
-		}
+	if o == nil {
+		o = &LinkOptions{}
 	}
-	return Mixed(c)
+	return Mixed(&mcp.ResourceLink{
+		URI: uri, Name: cmp.Or(o.Name, uri), Title: o.Title, Description: o.Description, MIMEType: cmp.Or(o.MIMEType, "text/plain"),
+		Size: o.Size, Annotations: o.Annotations, Icons: o.Icons, Meta: o.Meta,
+	})
 }
 
 // Embedded returns a result with one resource in it.

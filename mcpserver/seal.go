@@ -77,7 +77,7 @@ func (s *Server) openState(owner stateOwner, sealed string) (roundTripState, err
 	if err := json.Unmarshal(plain, &state); err != nil {
 		return state, err
 	}
-	if life := s.opts.StateLifetime; life > 0 && time.Since(time.Unix(0, state.Sealed)) > life {
+	if limit := s.opts.StateLifetime; limit > 0 && time.Since(time.Unix(0, state.Sealed)) > limit {
 		return state, errStateExpired
 	}
 	return state, nil
