@@ -17,8 +17,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// NoTimeout as a time limit says that there is none. It must be said: a zero
-// limit means the default.
+// NoTimeout as a time limit means no limit. Zero means the default.
 const NoTimeout time.Duration = -1
 
 // A ServerConfig says how to reach a server: a [Stdio], [HTTP] or [SSE] value,
@@ -63,18 +62,16 @@ type Common struct {
 	// DisabledReason says why the server is Disabled, for [ServerStatus.Error].
 	// Empty means that it was switched off on purpose.
 	DisabledReason string
-	// Source and Scope say where the configuration came from. They are passed
-	// through to the status. Source is empty or "sdk" for a server given in
-	// code; anything else counts as a settings file or a plugin for the waits of
-	// the first turn.
+	// Source and Scope say where the configuration came from, for the status. Source is empty or
+	// "sdk" for a server given in code. Any other value means a settings file or a plugin, which the
+	// first turn waits for less long.
 	Source, Scope string
 
 	// MaxMessageBytes is the longest message that the server may send; longer
 	// ones fail the call that they answer and nothing else. Zero means
 	// [Options.MaxMessageBytes].
 	MaxMessageBytes int
-	// Roots are the roots that the server is told about. Nil means
-	// [Options.Roots].
+	// Roots are the roots that the server can list. Nil means [Options.Roots].
 	Roots []string
 }
 
@@ -87,9 +84,9 @@ type Stdio struct {
 	// and one beginning with "~/" are resolved. Args are passed as they are.
 	Command string
 	Args    []string
-	// Env is added to the parent's environment and wins over it. With CleanEnv
-	// the child gets Env alone. The credentials of the model are not inherited,
-	// see [IsModelCredential]: a server that needs one names it here.
+	// Env is added to the parent's environment and overrides it. With CleanEnv the process has Env
+	// alone. The credentials of the model are not inherited, see [IsModelCredential]: a server that
+	// needs one has it in Env.
 	Env      map[string]string
 	CleanEnv bool
 	// Dir is the working directory. Empty means [Options.Dir].
@@ -102,23 +99,20 @@ type HTTP struct {
 	// URL is used verbatim. Redirects are followed within its origin only, and
 	// only such that repeat the request (307 and 308).
 	URL string
-	// Headers go with each request.
+	// Headers are added to each request.
 	Headers map[string]string
 	// HTTPClient makes the requests; nil means a client of the host's own. Its
 	// Timeout and CheckRedirect are not used. The host does not close its idle
 	// connections.
 	HTTPClient *http.Client
-	// HeadersFunc, if set, is called before each connection and its headers win
-	// over Headers.
+	// HeadersFunc, if set, is called before each connection. Its headers override Headers.
 	HeadersFunc HeadersFunc
-	// HeadersKey tells [Host.SetServers] whether HeadersFunc changed, since
-	// functions cannot be compared: two with equal keys count as one. Without
-	// keys only the very same function value does, and a server whose
-	// configuration was read anew is connected anew.
+	// HeadersKey identifies HeadersFunc for [Host.SetServers], since functions cannot be compared.
+	// Without keys two configurations are the same only with the very same function value, and a
+	// server whose configuration was read again is reconnected.
 	HeadersKey string
-	// Auth puts OAuth tokens on the requests. It is not asked when the headers
-	// have an Authorization of their own. For [Host.SetServers] two of them are
-	// alike if mcpauth's Same says so.
+	// Auth adds OAuth tokens to requests, unless the headers have an Authorization of their own.
+	// [Host.SetServers] compares two of them with their Same method.
 	Auth *mcpauth.Authenticator
 	Common
 }

@@ -31,7 +31,7 @@ var (
 	// ErrConnectionLost reports that the connection broke before a request was answered, or could
 	// be made. [CallError.Sent] reports whether the request may have reached the server.
 	ErrConnectionLost = transport.ErrConnectionLost
-	// ErrUnresponsive reports that the server is connected and answers nothing any more; see [Options.BreakAfter].
+	// ErrUnresponsive reports that the server is connected but does not answer; see [Options.BreakAfter].
 	ErrUnresponsive = errors.New("the server answers nothing any more")
 	// ErrRemoved reports that [Host.SetServers] took the server out.
 	ErrRemoved = errors.New("mcphost: server removed")

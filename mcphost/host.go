@@ -157,8 +157,8 @@ func sortedConns(m map[string]*conn) []*conn {
 // server whose lost connection is being made again keeps its tools meanwhile.
 func (h *Host) Tools() []Tool { return slices.Clone(h.current().tools) }
 
-// Revision grows with every change of what [Host.Tools] and [Host.Status] say, and of the lists of
-// resources and prompts: while it is the same, so are they. It is cheap to ask.
+// Revision returns a number that grows with every change of [Host.Tools], [Host.Status] and the
+// lists of resources and prompts. It is cheap.
 func (h *Host) Revision() uint64 { return h.revision.Load() }
 
 // Tool returns the tool with a full name.
@@ -248,10 +248,9 @@ type SetResult struct {
 
 // SetServers makes want the host's servers: it adds, removes and reconnects
 // what differs, leaves the others alone, and waits until those it touched have
-// left pending or ctx ends, which is its error then. One call of it waits for
-// another; if ctx ends meanwhile, nothing was changed. Calls that run on servers
-// that leave have [Options.CallGrace] to end, and no longer than ctx. Watchers
-// hear of servers that were removed or replaced: see [Event].
+// left pending or ctx ends, whose error it returns then. Calls of SetServers wait for each other; if
+// ctx ends meanwhile, nothing is changed. Calls that run on servers that are removed or replaced have
+// [Options.CallGrace] to end, and no longer than ctx. [Host.Watch] reports those servers: see [Event].
 func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (SetResult, error) {
 	for name, cfg := range want {
 		if isNil(cfg) {

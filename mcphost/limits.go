@@ -2,14 +2,13 @@ package mcphost
 
 import "time"
 
-// limits are those in force for one server. Zero means none, except for
-// message, where a negative number does.
+// limits are the limits of one server. Zero means no limit, except for message, where a negative
+// number means none.
 type limits struct {
 	connect, call, idle time.Duration
 	message             int
 	tools               map[string]time.Duration
-	// own reports that the call limit is the host's own doing; servers in this
-	// process have rules of their own otherwise.
+	// own reports that call comes from the options. Servers in this process apply it only then.
 	own bool
 }
 
@@ -34,9 +33,9 @@ func (o *Options) limitsFor(c Common) limits {
 	return l
 }
 
-// forCall is the hard limit of one call, zero for none.
-func (l *limits) forCall(tool string, wish time.Duration) time.Duration {
-	switch t := first(wish, l.tools[tool]); {
+// forCall returns the limit of one call, zero for none. own is the limit that the call asks for.
+func (l *limits) forCall(tool string, own time.Duration) time.Duration {
+	switch t := first(own, l.tools[tool]); {
 	case t < 0:
 		return 0
 	case t > 0:

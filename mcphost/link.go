@@ -15,8 +15,8 @@ import (
 // A link is a live connection to one server.
 type link interface {
 	info() linkInfo
-	// done is closed when the connection broke. lost is closed when it needs to be
-	// made anew while calls may still be answered. Then err says why.
+	// done is closed when the connection is over, and lost when a new one is needed while calls on
+	// this one may still be answered. err returns why.
 	done() <-chan struct{}
 	lost() <-chan struct{}
 	err() error
@@ -43,7 +43,7 @@ type link interface {
 	close() error
 }
 
-// linkInfo is what the handshake told.
+// linkInfo is what a server says about itself in the handshake.
 type linkInfo struct {
 	transport.Info
 	// limitsCalls reports that the server in this process bounds its calls
@@ -61,7 +61,7 @@ type diagnostics struct {
 	changesError string // why notifications of changes do not arrive; empty if they do, or there are none
 }
 
-// A toolList is all that a server listed.
+// A toolList is the answer of a server to tools/list.
 type toolList struct {
 	tools    []Tool
 	rejected []RejectedTool
@@ -84,7 +84,7 @@ type linkCall struct {
 	sent *bool
 }
 
-// handlers are what a link tells whoever owns it. They do not block.
+// handlers take notifications and requests of a server. They do not block.
 type handlers struct {
 	listChanged     func(method string) // the method of the notification
 	resourceUpdated func(uri string)

@@ -31,8 +31,8 @@ type Options struct {
 	// Servers by name. The name is the SERVER of the tools' full names.
 	Servers map[string]ServerConfig
 
-	// Logger hears about what a caller does not: noise on stdout, retries, what
-	// servers log. Nil discards.
+	// Logger logs what callers do not see: noise on stdout, retries, and the log messages of
+	// servers. Nil discards.
 	Logger *slog.Logger
 	// Dir is the directory that stdio servers start in and that they are told
 	// about as a root. Empty means the program's.
@@ -51,13 +51,14 @@ type Options struct {
 	// IdleTimeout bounds the time in which a call reports no progress. Zero and
 	// [NoTimeout] mean no such limit.
 	IdleTimeout time.Duration
-	// BreakAfter is how many calls in a row to one server may time out, with no message of the server meanwhile, before it is
-	// asked for a sign of life. If it gives none, it is failed and calls to it fail at once with [ErrUnresponsive], until it
-	// gives one: it is asked after 1 s, 2 s, 4 s and so on, up to 30 s. Zero means 3; a negative number means never.
+	// BreakAfter is how many calls in a row to one server may time out, without any message of the
+	// server, before the host pings it. If the ping is not answered, the server is failed, and calls
+	// to it fail at once with [ErrUnresponsive] until it answers one of the pings that follow after
+	// 1 s, 2 s, 4 s and so on, up to 30 s. Zero means 3; a negative number means never.
 	BreakAfter int
-	// ProbeInterval is how often a server over HTTP that is idle, and holds no stream of changes open, is looked after, so
-	// that its end does not go unnoticed: by a bare connection to plain http, else by a ping, a third as often. Zero means
-	// 10 s; [NoTimeout] means never.
+	// ProbeInterval is how often the host checks an idle server over HTTP that has no stream of
+	// changes open: by a TCP connection if the URL is plain http, else by a ping, a third as often.
+	// Zero means 10 s; [NoTimeout] means never.
 	ProbeInterval time.Duration
 	// CloseGrace is how long a child process has after its stdin was closed,
 	// and half of it again after it was asked to terminate, before it is
@@ -83,7 +84,7 @@ type Options struct {
 	// in a hash. Zero means 64; models accept 128 in definitions.
 	NameLimit int
 
-	// Client is how the host introduces itself. Nil means "tenon".
+	// Client is the name and version that servers are sent. Nil means "tenon".
 	Client *mcp.Implementation
 	// Roots are paths or file: URIs that servers are told about. Nil means Dir;
 	// an empty slice means none, and then the capability is not declared.
@@ -92,8 +93,8 @@ type Options struct {
 	// it is, secrets included, one at a time for each server. Lines are dropped while it falls behind;
 	// a line in parentheses says how many.
 	OnStderr func(server, line string)
-	// Elicit, Sample and the other callbacks here may panic: that request fails, or
-	// that one report is lost, and the log has the stack.
+	// A panic of Elicit, Sample or another callback fails the request, or loses the report, that it
+	// was called for. The log has the stack.
 
 	// Elicit answers a server's question to the user. Nil means that the
 	// capability is not declared.
@@ -101,11 +102,10 @@ type Options struct {
 	// Sample answers a server's request for a model's answer. Nil means that
 	// the capability is not declared.
 	Sample func(ctx context.Context, server string, p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error)
-	// OnResourceUpdated hears of changes of resources subscribed to, one at a time
-	// for each server, from a goroutine of its own: it may use the host, also
-	// [Host.ReadResource], and holds up nothing but itself. Changes of one resource
-	// that it has not heard of yet become one; at most 1,024 resources of a server
-	// wait for it, and the oldest are dropped then, with a record in the log.
+	// OnResourceUpdated is called when a resource that is subscribed to changes, one call at a time
+	// for each server, on a goroutine of its own. It may use the host. Changes of one resource that
+	// wait for it become one. At most 1,024 resources of a server wait; beyond that the oldest are
+	// dropped, with a record in the log.
 	OnResourceUpdated func(server, uri string)
 
 	// CacheDir switches the discovery cache on: the tool lists of HTTP and SSE
@@ -118,8 +118,7 @@ type Options struct {
 	// have none.
 	CacheDir string
 
-	// Wait are the typed forms of the environment variables that rule the wait
-	// for the first turn. They win over them.
+	// Wait bounds how long the first turn waits for servers.
 	Wait WaitOptions
 }
 
@@ -197,8 +196,8 @@ func (o *Options) envMillis(key string, unset time.Duration) time.Duration {
 	return unset
 }
 
-// WaitOptions are the typed forms of the environment variables that rule how
-// long the first turn waits. A nil field leaves the variable its say.
+// WaitOptions bound how long the first turn waits for servers. A field that is not nil overrides the
+// environment variable named in its comment.
 type WaitOptions struct {
 	// StartupWait is CLAUDE_CODE_MCP_STARTUP_WAIT_MS: the wait for servers of
 	// settings files, and for those given in code in place of the limit for

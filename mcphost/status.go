@@ -55,13 +55,14 @@ type ServerStatus struct {
 	Since, LastOK, LastError time.Time
 	// ConnectTime is how long the last successful connecting took.
 	ConnectTime time.Duration
-	// Attempt counts the attempts of the current round of (re)connecting;
-	// NextAttempt is when the next is due, if any.
+	// Attempt is the number of attempts since (re)connecting began. NextAttempt is when the next is
+	// due, if any.
 	Attempt     int
 	NextAttempt time.Time
-	// ChangesError is why the server's notices of changes of its tools, resources and prompts are not heard at present, so
-	// that the lists may be old: the stream that brings them is refused, or ended and is not open again yet. It is empty
-	// while they are heard, and for a server that says that it sends none.
+	// ChangesError is why notifications of changes of tools, resources and prompts do not arrive at
+	// present, so that the lists may be old: the server refuses the stream that brings them, or the
+	// stream ended and is not open again. It is empty while they arrive, and for a server that
+	// declares none.
 	ChangesError string
 	// Cached reports that the tools come from the discovery cache.
 	Cached bool
