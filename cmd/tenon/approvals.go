@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/tenon-sdk/tenon/mcpconfig"
@@ -50,22 +49,6 @@ func (a approval) MarshalJSON() ([]byte, error) {
 	}
 	type plain approval
 	return json.Marshal(plain(a))
-}
-
-// configDir is the user's folder for configuration, as os.UserConfigDir has it, in this command's environment.
-func (p *process) configDir() string {
-	home := p.getenv("HOME")
-	switch {
-	case runtime.GOOS == "windows":
-		return p.getenv("AppData")
-	case filepath.IsAbs(p.getenv("XDG_CONFIG_HOME")):
-		return p.getenv("XDG_CONFIG_HOME")
-	case !filepath.IsAbs(home): // a relative one may lead into the checkout
-		return ""
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Application Support")
-	}
-	return filepath.Join(home, ".config")
 }
 
 // approvals reads what the user has approved. Without a file, or with one that cannot be read, nothing is approved;
@@ -148,12 +131,4 @@ func (a *approvals) approve(files map[string][]byte) error {
 func hashOf(contents []byte) string {
 	sum := sha256.Sum256(contents)
 	return hex.EncodeToString(sum[:])
-}
-
-// realPath is a path without symbolic links, so that a folder has one name.
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }

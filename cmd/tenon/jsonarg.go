@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -43,7 +40,7 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 		return nil, usagef("%s not valid UTF-8", where)
 	}
 	if err := checkObject(data); err != nil {
-		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'%s`, where, err, meantFile(p, arg))
+		return nil, usagef(`%s not a JSON object: %v; write for instance '{"path": "notes.txt"}'`, where, err)
 	}
 	return data, nil
 }
@@ -155,37 +152,4 @@ func jsonFault(data []byte, err error) error {
 	rest := data[max(at-1, 0):]
 	r, _ := utf8.DecodeRune(rest)
 	return fmt.Errorf("%q at character %d has no place there", r, utf8.RuneCount(data[:len(data)-len(rest)])+1)
-}
-
-// meantFile asks whether an argument that is no JSON is the name of a file; nothing if there is no such file.
-func meantFile(p *process, arg string) string {
-	if info, err := os.Stat(p.path(arg)); arg == "" || err != nil || info.IsDir() {
-		return ""
-	}
-	return fmt.Sprintf(", or @%s if the file is meant", arg)
-}
-
-// withArticle is a JSON kind in a sentence: an array, a number.
-func withArticle(kind string) string {
-	if kind == "array" || kind == "object" {
-		return "an " + kind
-	}
-	return "a " + kind
-}
-
-// path makes name relative to the directory that the command runs in.
-func (p *process) path(name string) string {
-	if p.dir == "" || filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(p.dir, name)
-}
-
-// pathCause is what is wrong with a file, without its name, which the message has already.
-func pathCause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

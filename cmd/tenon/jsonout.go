@@ -45,3 +45,30 @@ func jsonFor(w io.Writer, text []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// plainJSON is JSON on one line, with each character that can be as itself.
+func plainJSON(raw json.RawMessage) string {
+	var (
+		v any
+		b bytes.Buffer
+	)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // their digits stay
+	if err := d.Decode(&v); err != nil {
+		return string(raw)
+	}
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// rawOrNull keeps an absent JSON value out of the output as null.
+func rawOrNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}

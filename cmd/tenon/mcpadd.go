@@ -222,9 +222,6 @@ func checkEntry(p *process, t target, name string, entry json.RawMessage) error 
 	return usagef("nothing was added: %s", problemText(first))
 }
 
-// costs reports whether a problem is more than a note.
-func costs(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }
-
 const importLong = `Add the servers of another program's configuration file: Claude Desktop's, Cursor's, VS Code's mcp.json or
 settings.json. FILE is a path, or "claude-desktop" for the place where Claude Desktop keeps its own. With NAMEs
 only these are added.

@@ -3,13 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -81,56 +76,6 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 		fmt.Fprintf(b, "note   %s: wrote to its standard output what is no message (%s), such as %q; that belongs on standard error\n",
 			printable(s.Name), count(s.Noise, "line"), strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
 	}
-}
-
-// bareReason is the reason without the parts that the doctor shows on lines of their own.
-func bareReason(s mcphost.ServerStatus) string {
-	text := reason(s)
-	var ce *mcphost.ConnectError
-	if errors.As(s.Err, &ce) && ce.Hint != "" {
-		text = strings.TrimSuffix(text, "; "+oneLine(ce.Hint))
-	}
-	text, _, _ = strings.Cut(text, "; stderr: ")
-	return text
-}
-
-// remedied is the reason with what to do about it in words of this program, where those of the host are for programs.
-func remedied(s mcphost.ServerStatus) string {
-	if s.Status == mcphost.StatusNeedsAuth {
-		return bareReason(s) + "; " + oneLine(advice(s))
-	}
-	return reason(s)
-}
-
-// advice is what to do about a server that is not connected: what the host says, or what goes with the cause.
-func advice(s mcphost.ServerStatus) string {
-	var (
-		ce  *mcphost.ConnectError
-		dns *net.DNSError
-	)
-	errors.As(s.Err, &ce)
-	var plain tls.RecordHeaderError
-	switch {
-	case s.Status == mcphost.StatusNeedsAuth:
-		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
-	case ce != nil && ce.Hint != "":
-		return ce.Hint
-	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
-		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, --connect-timeout or MCP_TIMEOUT"
-	case errors.Is(s.Err, http.ErrSchemeMismatch), errors.As(s.Err, &plain):
-		return "the server speaks no TLS there: write http:// in the url, or give the port that does"
-	case errors.As(s.Err, &dns):
-		return "mend the host's name in the url, or the network"
-	case errors.Is(s.Err, syscall.ECONNREFUSED):
-		return "start the server, or mend the address in the url: nothing listens there"
-	case ce != nil && ce.Exited && strings.TrimSpace(s.Stderr) == "":
-		return "run the program by itself to see why it ends: it wrote nothing to its standard error"
-	case ce != nil && ce.Exited:
-		return "mend what its standard error says, or run the program by itself to see why it ends"
-	case ce != nil && ce.HTTPStatus >= http.StatusInternalServerError:
-		return "look at the server's own log: it failed to answer"
-	}
-	return ""
 }
 
 const statusLong = `Show the status of the servers like 'tenon mcp list'. With --watch it stays connected and prints a line for

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
@@ -167,11 +166,6 @@ func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]by
 		}
 	}
 	return nil
-}
-
-// scopeFlag is the flag --scope, empty unless it is given or has a default.
-func scopeFlag(fs *pflag.FlagSet, scope *string, unset, usage string) {
-	fs.StringVarP(scope, "scope", "s", unset, usage+", `SCOPE` one of project (.mcp.json here), local or user (~/.claude.json)")
 }
 
 // noEntry is the error for a name that no file has an entry for.

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,14 +58,6 @@ printed as it stands in the file.`,
 	scopeFlag(c.Flags(), &scope, "", "look in one scope only")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the entry as JSON, secrets included")
 	return c
-}
-
-// visible is a name as it can be printed: quoted if it holds what cannot be seen.
-func visible(name string) string {
-	if printable(name) != name || strings.TrimSpace(name) != name {
-		return strconv.Quote(name)
-	}
-	return name
 }
 
 // writeEntry prints the members of an entry, less what may be secret.
@@ -209,23 +199,4 @@ func literal(s string) string {
 		s = inner
 	}
 	return s
-}
-
-// plainJSON is JSON on one line, with each character that can be as itself.
-func plainJSON(raw json.RawMessage) string {
-	var (
-		v any
-		b bytes.Buffer
-	)
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // their digits stay
-	if err := d.Decode(&v); err != nil {
-		return string(raw)
-	}
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return string(raw)
-	}
-	return b.String()
 }

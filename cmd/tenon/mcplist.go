@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -236,12 +235,4 @@ func problemRows(problems []mcpconfig.Problem) []problemRow {
 		rows = append(rows, problemRow{pr.Level, pr.File, pr.Line, pr.Column, pr.Server, pr.Path, pr.Message, pr.Want, pr.Instead, pr.Also})
 	}
 	return rows
-}
-
-// rawOrNull keeps an absent JSON value out of the output as null.
-func rawOrNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
 }

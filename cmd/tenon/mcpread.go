@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
-
-	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 func newResourcesCommand(p *process, f *mcpFlags) *cobra.Command {
@@ -215,36 +212,4 @@ func (s *session) prompt(ctx context.Context, server, name string, values map[st
 		}
 	}
 	return nil
-}
-
-// report writes what is wrong with the configuration and the servers.
-func (s *session) report() {
-	s.progress.stop()
-	reportProblems(s.process, s.problems)
-	s.reportNone()
-	reportServers(s.process, s.host.Status())
-}
-
-// connectedError is err, or, if the server is not connected, the reason of that.
-func (s *session) connectedError(server string, err error) error {
-	for _, st := range s.host.Status() {
-		if st.Name == server && st.Status != mcphost.StatusConnected {
-			return errors.New(serverLine(st))
-		}
-	}
-	var ce *mcphost.CallError
-	if errors.As(err, &ce) {
-		return err // it names the server
-	}
-	return fmt.Errorf("server %q: %w", server, err)
-}
-
-// firstLine is the first line of a text, or of the next if it is empty.
-func firstLine(texts ...string) string {
-	for _, t := range texts {
-		if line, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); line != "" {
-			return line
-		}
-	}
-	return ""
 }

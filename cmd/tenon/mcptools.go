@@ -56,46 +56,6 @@ func (s *session) tools(named, asJSON, schema bool) error {
 	return err
 }
 
-// reportServers writes a line for each server that is not connected, and for each tool that was left out.
-func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
-	for _, s := range status {
-		if s.Status != mcphost.StatusConnected && !switchedOff(s) {
-			failed = true
-			p.warn(serverLine(s))
-		}
-		for _, r := range s.Rejected {
-			p.warn(fmt.Sprintf("server %q: left out tool %q: %s", s.Name, r.Name, oneLine(r.Reason)))
-		}
-	}
-	return failed
-}
-
-// switchedOff reports whether a server is disabled on purpose.
-func switchedOff(s mcphost.ServerStatus) bool {
-	return s.Status == mcphost.StatusDisabled && s.Error == ""
-}
-
-// serverLine says that a server is not connected, and why.
-func serverLine(s mcphost.ServerStatus) string {
-	text := fmt.Sprintf("server %q is %s", s.Name, stateWords(s.Status))
-	if r := remedied(s); r != "" {
-		text += ": " + r
-	}
-	return text
-}
-
-func stateWords(s mcphost.Status) string {
-	switch s {
-	case mcphost.StatusPending:
-		return "still connecting"
-	case mcphost.StatusFailed:
-		return "not connected"
-	case mcphost.StatusNeedsAuth:
-		return "not connected: it wants a login"
-	}
-	return string(s)
-}
-
 func writeToolTable(p *process, tools []mcphost.Tool) error {
 	t := p.newTable()
 	for _, tool := range tools {

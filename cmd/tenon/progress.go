@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
@@ -223,23 +222,4 @@ func (pr *progress) line(now time.Time) string {
 		names[i] = strings.TrimSpace(printable(t.name) + " " + seconds(now.Sub(t.since)) + " " + printable(t.note))
 	}
 	return elapsed + "  running " + strings.Join(names, ", ")
-}
-
-// seconds writes a duration for reading along.
-func seconds(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return d.Truncate(time.Second).String()
-}
-
-// printable makes a text from a server safe to write to a terminal: control characters, which could move
-// the cursor or worse, become a blank.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf) {
-			return ' '
-		}
-		return r
-	}, s)
 }

@@ -9,15 +9,6 @@ import (
 	"time"
 )
 
-// warn writes one line about something that is wrong. On a terminal it stands out.
-func (p *process) warn(line string) {
-	head := "tenon:"
-	if _, ok := terminal(p.err); ok && p.ansi() {
-		head = "\x1b[33mtenon:\x1b[0m"
-	}
-	fmt.Fprintf(p.err, "%s %s\n", head, line)
-}
-
 // A reporter writes what happens in a run on standard error, each line once and above the progress. It is safe for
 // concurrent use.
 type reporter struct {

@@ -90,7 +90,6 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	args = f.takeRules(args)
 	prompt, err := f.prompt(ctx, p, args)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.effort, "effort", "", "how much work the model puts in, `LEVEL` one of low, medium, high, xhigh, max")
 	fs.StringVar(&f.sessionID, "session-id", "", "the session's `UUID` (default a new one)")
 	fs.StringVar(&f.more, "settings", "", "more settings, above those of --setting-sources: the path of a `FILE`, or JSON given in place")
-	fs.StringArrayVar(&f.addDirs, "add-dir", nil, "a `DIRECTORY` beside the current one that servers are told about as a root; may be repeated, or have several in a row")
+	fs.StringArrayVar(&f.addDirs, "add-dir", nil, "a `DIRECTORY` beside the current one that servers are told about as a root; may be repeated")
 	fs.StringVar(&f.inputFormat, "input-format", "text", "`FORMAT` of standard input: "+strings.Join(inputFormats, ", "))
 	fs.StringVar(&f.format, "output-format", "text", "`FORMAT` of standard output: "+strings.Join(outputFormats, ", "))
 	fs.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: also the pieces of the model's answer as they come")
@@ -105,30 +105,6 @@ func (f *runFlags) check() error {
 		return usagef("--include-partial-messages has no effect without --output-format stream-json; add it")
 	}
 	return nil
-}
-
-// takeRules takes the tool rules out of the arguments: the Claude Code CLI's --allowedTools reads on to the next
-// flag, so that people write "--allowedTools mcp__a__x mcp__b__y". Nobody means such a word as a prompt. With both
-// lists given it is not known which one is meant, and the words stay where they are.
-func (f *runFlags) takeRules(args []string) []string {
-	list := &f.allowed
-	switch {
-	case len(f.allowed) > 0 && len(f.disallowed) > 0:
-		return args
-	case len(f.disallowed) > 0:
-		list = &f.disallowed
-	case len(f.allowed) == 0:
-		return args
-	}
-	var rest []string
-	for _, a := range args {
-		if strings.HasPrefix(a, "mcp__") && !strings.ContainsAny(a, " \n\t") {
-			*list = append(*list, a)
-			continue
-		}
-		rest = append(rest, a)
-	}
-	return rest
 }
 
 // options are the agent's options that the flags and the environment come to.
@@ -211,7 +187,7 @@ func schemaArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 		return nil, nil
 	}
 	if err := checkObject(data); err != nil {
-		return nil, usagef("--json-schema is not a JSON object: %v%s", err, meantFile(p, arg))
+		return nil, usagef("--json-schema is not a JSON object: %v", err)
 	}
 	return data, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,20 +105,4 @@ func (p *process) resultsDir() string {
 		}
 	}
 	return filepath.Join(all, uuid.NewString())
-}
-
-// cacheDir is the user's folder for what can be made again, as os.UserCacheDir has it, in this command's environment.
-func (p *process) cacheDir() string {
-	home := p.getenv("HOME")
-	switch {
-	case runtime.GOOS == "windows":
-		return p.getenv("LocalAppData")
-	case filepath.IsAbs(p.getenv("XDG_CACHE_HOME")):
-		return p.getenv("XDG_CACHE_HOME")
-	case home == "":
-		return ""
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Caches")
-	}
-	return filepath.Join(home, ".cache")
 }

@@ -34,7 +34,7 @@ type serverFlags struct {
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated, or have several in a row")
+	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
 	fs.BoolVar(&f.trusted, "trust-project", false, "trust what the project's files say, also rules that allow, hooks and environment (also TENON_TRUST_PROJECT=1; see 'tenon trust')")
 	f.sources.names = allSources()
@@ -263,59 +263,4 @@ func (s *servers) unknown(name string) error {
 	default:
 		return usagef("no server %q; 'tenon mcp list' shows the %d that there are", name, len(names))
 	}
-}
-
-// reportNone says that there are no servers, if so.
-func (s *session) reportNone() bool {
-	if len(s.configs) > 0 {
-		return false
-	}
-	s.warn("no servers are configured; add some to .mcp.json or give --mcp-config FILE")
-	return true
-}
-
-// reportProblems writes each problem on a line of its own.
-func reportProblems(p *process, problems []mcpconfig.Problem) {
-	for _, pr := range problems {
-		p.warn(problemText(pr))
-	}
-}
-
-func problemText(pr mcpconfig.Problem) string { return oneLine(fmt.Sprint(pr)) }
-
-// processIDs are the ids of the servers' processes, each the leader of its process group.
-func processIDs(status []mcphost.ServerStatus) []int {
-	var pids []int
-	for _, s := range status {
-		if s.PID != 0 {
-			pids = append(pids, s.PID)
-		}
-	}
-	return pids
-}
-
-// connecting says which servers are still being connected; empty when none is.
-func connecting(status []mcphost.ServerStatus) string {
-	var pending []string
-	for _, s := range status {
-		if s.Status == mcphost.StatusPending {
-			pending = append(pending, s.Name)
-		}
-	}
-	if len(pending) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("connecting to %s (%d of %d done)", strings.Join(pending, ", "), len(status)-len(pending), len(status))
-}
-
-// reason says in one line why a server is not connected. For a server that is, it is empty.
-func reason(s mcphost.ServerStatus) string {
-	if s.Status == mcphost.StatusConnected || s.Error == "" {
-		return ""
-	}
-	text := s.Error
-	for _, opening := range []string{"connecting to MCP server %q: ", "MCP server %q: "} {
-		text = strings.TrimPrefix(text, fmt.Sprintf(opening, s.Name)) // the name stands beside it
-	}
-	return oneLine(text)
 }

@@ -78,11 +78,3 @@ func distance(a, b string) int {
 	}
 	return last[len(b)]
 }
-
-// orList joins names for a message: a, b or c.
-func orList(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-}

@@ -241,15 +241,6 @@ func runError(r *agent.Result) error {
 	return err
 }
 
-// clipText folds a text into one line of at most n bytes or a little more.
-func clipText(s string, n int) string {
-	s = oneLine(s)
-	if len(s) <= n {
-		return s
-	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
-}
-
 // A printer writes a run to standard output.
 type printer interface {
 	print(m agent.Message) error

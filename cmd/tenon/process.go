@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// process is what a command sees of the process that it runs in.
+type process struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string // as os.Environ gives it
+	dir      string   // the working directory; empty means the process's own
+	kill     *killList
+}
+
+// workDir is the working directory. Without one nothing that is relative has a meaning.
+func (p *process) workDir() (string, error) {
+	if p.dir != "" {
+		return p.dir, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("the working directory cannot be found (%w); was it deleted? Change to another one", pathCause(err))
+	}
+	return dir, nil
+}
+
+// getenv is the value of an environment variable, empty if it is not set. The last entry wins, as in a shell.
+func (p *process) getenv(name string) string {
+	v, _ := p.lookupEnv(name)
+	return v
+}
+
+func (p *process) lookupEnv(name string) (string, bool) {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(p.environ[i], "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// envMap is the whole environment.
+func (p *process) envMap() map[string]string {
+	m := make(map[string]string, len(p.environ))
+	for _, kv := range p.environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			m[k] = v
+		}
+	}
+	return m
+}
+
+// An answerWriter is standard output. When its reader is gone, it ends the command as SIGPIPE would, but
+// in an orderly way: the servers are closed.
+type answerWriter struct {
+	w      io.Writer
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex // guards failed, and keeps lines whole
+	failed error      // the first
+}
+
+// failure is the first error of a write.
+func (a *answerWriter) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed
+}
+
+func (a *answerWriter) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, err := a.w.Write(b)
+	if err != nil && a.failed == nil {
+		a.failed = err
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		a.cancel(&signalError{syscall.SIGPIPE})
+	}
+	return n, err
+}
+
+// A lockedWriter is standard error: lines come from several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// terminal reports whether w is a terminal, and its file if so.
+func terminal(w any) (*os.File, bool) {
+	switch own := w.(type) {
+	case *answerWriter:
+		w = own.w
+	case *lockedWriter:
+		w = own.w
+	}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, false
+	}
+	return f, true
+}
+
+// ansi reports whether escape sequences may be written to a terminal.
+func (p *process) ansi() bool {
+	return p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+}
+
+// path makes name relative to the directory that the command runs in.
+func (p *process) path(name string) string {
+	if p.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// pathCause is what is wrong with a file, without its name, which the message has already.
+func pathCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// warn writes one line about something that is wrong. On a terminal it stands out.
+func (p *process) warn(line string) {
+	head := "tenon:"
+	if _, ok := terminal(p.err); ok && p.ansi() {
+		head = "\x1b[33mtenon:\x1b[0m"
+	}
+	fmt.Fprintf(p.err, "%s %s\n", head, line)
+}
+
+// realPath is a path without symbolic links, so that a folder has one name.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// configDir is the user's folder for configuration, as os.UserConfigDir has it, in this command's environment.
+func (p *process) configDir() string {
+	home := p.getenv("HOME")
+	switch {
+	case runtime.GOOS == "windows":
+		return p.getenv("AppData")
+	case filepath.IsAbs(p.getenv("XDG_CONFIG_HOME")):
+		return p.getenv("XDG_CONFIG_HOME")
+	case !filepath.IsAbs(home): // a relative one may lead into the checkout
+		return ""
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support")
+	}
+	return filepath.Join(home, ".config")
+}
+
+// cacheDir is the user's folder for what can be made again, as os.UserCacheDir has it, in this command's environment.
+func (p *process) cacheDir() string {
+	home := p.getenv("HOME")
+	switch {
+	case runtime.GOOS == "windows":
+		return p.getenv("LocalAppData")
+	case filepath.IsAbs(p.getenv("XDG_CACHE_HOME")):
+		return p.getenv("XDG_CACHE_HOME")
+	case home == "":
+		return ""
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Caches")
+	}
+	return filepath.Join(home, ".cache")
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// breaks are white space that a line of text has no place for.
+var breaks = regexp.MustCompile(`\s*[^\S ]\s*`)
+
+// oneLine makes a text one line that is safe to write to a terminal: it folds line ends and tabs with the blanks
+// around them. Blanks in the line stay, since they may be part of a name.
+func oneLine(s string) string { return printable(strings.TrimSpace(breaks.ReplaceAllString(s, " "))) }
+
+// seconds writes a duration for reading along.
+func seconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Truncate(time.Second).String()
+}
+
+// printable makes a text from a server safe to write to a terminal: control characters, which could move
+// the cursor or worse, become a blank.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// count is a number of things in words: 1 tool, 2 tools.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// clipText folds a text into one line of at most n bytes or a little more.
+func clipText(s string, n int) string {
+	s = oneLine(s)
+	if len(s) <= n {
+		return s
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
+}
+
+// visible is a name as it can be printed: quoted if it holds what cannot be seen.
+func visible(name string) string {
+	if printable(name) != name || strings.TrimSpace(name) != name {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// endLine ends a text that is not empty with a newline.
+func endLine(s string) string {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+// firstLine is the first line of a text, or of the next if it is empty.
+func firstLine(texts ...string) string {
+	for _, t := range texts {
+		if line, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// orList joins names for a message: a, b or c.
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// safeFor makes a text that is not ours safe for an output: a terminal gets no control characters but line
+// ends and tabs, anything else gets the text as it is.
+func safeFor(w io.Writer, text string) string {
+	if _, ok := terminal(w); !ok {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for i, cell := range strings.Split(strings.TrimRight(line, "\r\n"), "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(printable(cell))
+		}
+		if strings.HasSuffix(line, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// withArticle is a JSON kind in a sentence: an array, a number.
+func withArticle(kind string) string {
+	if kind == "array" || kind == "object" {
+		return "an " + kind
+	}
+	return "a " + kind
+}
