@@ -1,6 +1,7 @@
 package mcpauth
 
 import (
+	"cmp"
 	"iter"
 	"net/http"
 	"slices"
@@ -41,9 +42,9 @@ func readChallenge(h http.Header, secrets ...string) challenge {
 			}
 			switch strings.ToLower(name) {
 			case "resource_metadata":
-				c.metadataURL = or(c.metadataURL, value)
+				c.metadataURL = cmp.Or(c.metadataURL, value)
 			case "error":
-				c.err = or(c.err, value)
+				c.err = cmp.Or(c.err, value)
 			case "scope":
 				if c.scopes == nil {
 					c.scopes = strings.Fields(value)
@@ -135,11 +136,4 @@ func tokenLen(s string) int {
 
 func holdsAny(s string, secrets []string) bool {
 	return slices.ContainsFunc(secrets, func(secret string) bool { return secret != "" && strings.Contains(s, secret) })
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package mcpauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,7 +238,7 @@ func (d *discoverer) authServer(ctx context.Context, issuer string) (*AuthServer
 		if err := d.check(ctx, &as, address); err != nil {
 			return nil, err
 		}
-		as.Issuer = or(as.Issuer, d.metadataURL) // else it would be one with every other that names none
+		as.Issuer = cmp.Or(as.Issuer, d.metadataURL) // else it would be one with every other that names none
 		return &as, nil
 	}
 	if d.metadataURL != "" && len(tried) == 0 {

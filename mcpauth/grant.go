@@ -1,6 +1,7 @@
 package mcpauth
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -50,11 +51,11 @@ func (g *ClientCredentialsGrant) signer() (crypto.PrivateKey, jwt.SigningMethod,
 	var key crypto.PrivateKey
 	name := g.Algorithm
 	if k, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKeyPEM); err == nil {
-		key, name = k, or(name, "RS256")
+		key, name = k, cmp.Or(name, "RS256")
 	} else if k, err := jwt.ParseECPrivateKeyFromPEM(g.PrivateKeyPEM); err == nil {
-		key, name = k, or(name, map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[k.Params().BitSize])
+		key, name = k, cmp.Or(name, map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[k.Params().BitSize])
 	} else if k, err := jwt.ParseEdPrivateKeyFromPEM(g.PrivateKeyPEM); err == nil {
-		key, name = k, or(name, "EdDSA")
+		key, name = k, cmp.Or(name, "EdDSA")
 	} else {
 		// The parsers' errors may quote the key's bytes.
 		return nil, nil, errors.New("mcpauth: Grant.PrivateKeyPEM is no RSA, EC or Ed25519 private key in PEM form")

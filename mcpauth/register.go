@@ -2,6 +2,7 @@ package mcpauth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,7 @@ func (a *Authenticator) register(ctx context.Context, found *Discovery, c *Crede
 	if err != nil {
 		return fmt.Errorf("registering a client at %s (a client id that is registered by hand and configured avoids this): %w", MaskURL(endpoint), err)
 	}
-	c.ClientID, c.ClientSecret, c.AuthMethod = got.ClientID, got.ClientSecret, or(got.AuthMethod, meta.TokenEndpointAuthMethod)
+	c.ClientID, c.ClientSecret, c.AuthMethod = got.ClientID, got.ClientSecret, cmp.Or(got.AuthMethod, meta.TokenEndpointAuthMethod)
 	if got.SecretExpiresAt > 0 {
 		c.ClientSecretExpiry = time.Unix(got.SecretExpiresAt, 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -60,12 +61,8 @@ func chooseMethod(secret string, supported []string) string {
 	if secret == "" {
 		return methodNone
 	}
-	for _, m := range []string{methodBasic, methodPost} {
-		for _, s := range supported {
-			if s == m {
-				return m
-			}
-		}
+	if !slices.Contains(supported, methodBasic) && slices.Contains(supported, methodPost) {
+		return methodPost
 	}
 	return methodBasic
 }
