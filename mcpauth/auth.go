@@ -15,87 +15,77 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// DefaultRefreshBefore is how long before its end a token is refreshed.
-const DefaultRefreshBefore = time.Minute
+// Defaults of [Options].
+const (
+	DefaultRefreshBefore = time.Minute
+	DefaultClientName    = "Tenon"
+)
 
-// DefaultClientName is what an authorization server shows to the person who
-// logs in, unless [Options.ClientName] says otherwise.
-const DefaultClientName = "Tenon"
-
-// Options configures an [Authenticator]. The zero value, like a nil pointer,
-// means: credentials that live as long as the process, nobody to ask.
+// Options configures an [Authenticator]. The zero value, like a nil pointer, keeps credentials in
+// memory and asks nobody to log in.
 type Options struct {
-	// Store keeps the credentials. If nil, they are kept in memory.
+	// Store stores the credentials. Nil means memory.
 	Store TokenStore
-	// HTTPClient makes the requests to authorization servers. If nil, one like
-	// [http.DefaultClient] is used. The client stays as it is: a copy of it
-	// gets a limit of 30 seconds a request if it has none, follows redirects
-	// of metadata within one origin and no others, and refuses addresses that
-	// a server must not send its clients to: those of this machine and of
-	// private networks, unless the server itself is there, and link-local ones
-	// and metadata services of clouds.
+	// HTTPClient makes the requests to authorization servers. Nil means a client like
+	// [http.DefaultClient]. The authenticator uses a copy, which has a timeout of 30 seconds unless the
+	// client has one, follows redirects of metadata within one origin only, and refuses addresses that
+	// a server must not make its clients connect to: those of this machine and of private networks,
+	// unless the server itself is there, link-local ones, and metadata services of clouds.
 	//
-	// Names are looked at when a connection to them is made. Where the client
-	// has a RoundTripper or a function to dial of its own, or a proxy, that is
-	// up to those: then addresses are refused by their text alone.
+	// The addresses of a host name are checked when a connection is made. With the client's own
+	// RoundTripper or dial function, or with a proxy, only addresses in URLs are checked.
 	HTTPClient *http.Client
-	// Logger gets what is worth knowing and fails nothing. Nil discards.
+	// Logger receives events that are not errors of a call. Nil discards them.
 	Logger *slog.Logger
 
-	// ClientID is a client that was registered beforehand; with it, no other
-	// way of getting one is tried. ClientSecret may be empty.
+	// ClientID is the ID of a client that is already registered. ClientSecret may be empty.
 	ClientID, ClientSecret string
-	// ClientMetadataURL is the address of a client id metadata document. It is
-	// used with servers that support it and where no ClientID is set.
+	// ClientMetadataURL is the URL of a client ID metadata document, for servers that support it. It is
+	// used without ClientID.
 	ClientMetadataURL string
-	// ClientName is used for dynamic registration. If empty, DefaultClientName.
+	// ClientName is the name for dynamic registration. Empty means [DefaultClientName].
 	ClientName string
-	// Scopes are asked for instead of those that the server names. If nil,
-	// the server's are.
+	// Scopes replace the scopes that the server names. Nil means the server's.
 	Scopes []string
-	// MetadataURL is the address of the authorization server's metadata, for
-	// servers whose discovery leads nowhere. If empty, it is discovered.
+	// MetadataURL is the URL of the authorization server's metadata. Empty means discovery.
 	MetadataURL string
 
-	// Authorize is asked to get a person's consent when a login is needed. If
-	// nil, nobody is asked: requests fail with a [NeedsAuthError].
+	// Authorize asks a person for consent. Without it, requests that need a login fail with a
+	// [NeedsAuthError].
 	Authorize AuthorizeFunc
-	// RedirectURL is where the authorization server sends the person back to.
-	// It must be set if Authorize is. [Callback.URL] is one.
+	// RedirectURL is the URL that the authorization server redirects the browser to, such as
+	// [Callback.URL]. Authorize requires it.
 	RedirectURL string
 
-	// Grant replaces the person: tokens are got by the client's own
-	// credentials. With it, Authorize is not used.
+	// Grant gets tokens with the client's own credentials, without Authorize.
 	Grant *ClientCredentialsGrant
 
-	// RefreshBefore is how long before its end a token is refreshed. If zero,
-	// DefaultRefreshBefore; it must not be negative.
+	// RefreshBefore is the time before its expiry when a token is refreshed. Zero means
+	// [DefaultRefreshBefore].
 	RefreshBefore time.Duration
 }
 
-// An AuthorizationRequest is what a person has to agree to.
+// An AuthorizationRequest is a login that waits for a person's consent.
 type AuthorizationRequest struct {
-	// URL is the page to open. It holds no secret, but who completes it first
-	// decides whose account is used: show it to the person only.
+	// URL is the page to open. Whoever completes it chooses the account: show it to the person only.
 	URL string
-	// RedirectURL is where the page leads to in the end.
+	// RedirectURL is the URL that the page redirects to.
 	RedirectURL string
-	// State is what the answer must carry; [ParseRedirect] checks it.
+	// State identifies the response; see [ParseRedirect].
 	State string
 }
 
-// An AuthorizationResponse is what the authorization server sent back with the
-// person (RFC 6749 section 4.1.2, RFC 9207).
+// An AuthorizationResponse is the authorization server's response (RFC 6749 section 4.1.2, RFC 9207).
 type AuthorizationResponse struct {
 	Code, State, Iss string
 }
 
-// An AuthorizeFunc shows the request to a person and returns what came back.
-// It may take as long as the person does; ctx ends it.
+// An AuthorizeFunc shows the request to a person and returns the response. It may take as long as ctx
+// allows.
 type AuthorizeFunc func(ctx context.Context, req *AuthorizationRequest) (*AuthorizationResponse, error)
 
-// An Authenticator gets and keeps the token for one server. It is safe for
-// concurrent use and needs no closing.
+// An Authenticator gets, stores and refreshes the token for a server. It is safe for concurrent use and
+// needs no closing.
 type Authenticator struct {
 	opts      Options
 	serverURL string
@@ -106,17 +96,15 @@ type Authenticator struct {
 	flight    singleflight.Group
 
 	mu      sync.Mutex   // guards the rest
-	cached  *Credentials // the newest that we know of; what cannot be stored lives on here
-	unsaved bool         // cached did not reach the store
-	refused string       // the refresh token that was refused: not sent again
-	refusal error        // what was said of it
-	scopes  []string     // what challenges asked for so far
+	cached  *Credentials // the newest credentials, even if they could not be stored
+	unsaved bool         // the store does not have cached
+	refused string       // the refresh token that the authorization server refused
+	refusal error        // the error of the refusal
+	scopes  []string     // the scopes of all challenges
 }
 
-// New returns an authenticator for the server at serverURL, which must be
-// https, or http on this machine: any other makes an error that wraps
-// [ErrInsecureURL]. The same is true of [Options.MetadataURL]. It makes no
-// request.
+// New returns an authenticator for the server at serverURL. The URL and [Options.MetadataURL] must be
+// https, or http on this machine; otherwise the error matches [ErrInsecureURL]. New makes no request.
 func New(serverURL string, o *Options) (*Authenticator, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -179,9 +167,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return opts, nil
 }
 
-// Credentials returns what is known for the server: from the store, or, where
-// that failed to take it, from memory. The error is [ErrNotFound] or a
-// [StoreError].
+// Credentials returns the stored credentials, or those in memory if they could not be stored. The error
+// is [ErrNotFound] or a [StoreError].
 func (a *Authenticator) Credentials(ctx context.Context) (*Credentials, error) {
 	a.mu.Lock()
 	cached, unsaved := a.cached.clone(), a.unsaved
@@ -208,10 +195,9 @@ func (a *Authenticator) needsAuth(reason Reason, err error) error {
 	return &NeedsAuthError{ServerURL: a.serverURL, Reason: reason, Scopes: slices.Clone(a.scopes), Err: err}
 }
 
-// Same reports whether b gets the tokens that a gets: it is for the same server,
-// with equal options and the same store. Two stores count as the same if they
-// are one value, or keep their entries in one place. Functions cannot be
-// compared: with an [Options.Authorize], only a itself is the same.
+// Same reports whether a and b use the same tokens: they have the same server, equal options, and the
+// same store. Stores are the same if they are equal or keep their entries in the same place. An
+// authenticator with [Options.Authorize] is only the same as itself.
 func (a *Authenticator) Same(b *Authenticator) bool {
 	if a == b || a == nil || b == nil {
 		return a == b

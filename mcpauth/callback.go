@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A Callback receives the authorization server's answer on this machine: a
-// small HTTP server on the loopback addresses. Close it after the login.
+// A Callback receives the authorization server's answer on this machine: a small HTTP server on the
+// loopback addresses. Close it after the login.
 type Callback struct {
 	url    string
 	server *http.Server
@@ -27,9 +27,9 @@ type Callback struct {
 	state string     // empty: nobody waits yet
 }
 
-// NewCallback listens on the given port of localhost, for IPv4 and IPv6; 0 takes
-// one that is free. Use a fixed port where the redirect address had to be
-// registered by hand: it is an error if another program has it.
+// NewCallback listens on the given port of localhost, for IPv4 and IPv6; 0 takes one that is free.
+// Use a fixed port where the redirect address had to be registered by hand: it is an error if
+// another program has it.
 func NewCallback(ctx context.Context, port int) (*Callback, error) {
 	var lc net.ListenConfig
 	listeners, err := listenLocal(port, func(host string, port int) (net.Listener, error) {
@@ -51,13 +51,13 @@ func NewCallback(ctx context.Context, port int) (*Callback, error) {
 	return c, nil
 }
 
-// portAttempts is how many free ports are tried before it is an error that the
-// other family has none of them.
+// portAttempts is how many free ports are tried before it is an error that the other family has
+// none of them.
 const portAttempts = 20
 
-// listenLocal listens on one port of both loopback addresses: "localhost" may be
-// either, and whoever had the other one would get the answer. Machines without
-// IPv6 do without. Port 0 takes one that is free on both.
+// listenLocal listens on one port of both loopback addresses: "localhost" may be either, and
+// whoever had the other one would get the answer. Machines without IPv6 do without. Port 0 takes
+// one that is free on both.
 func listenLocal(port int, listen func(host string, port int) (net.Listener, error)) ([]net.Listener, error) {
 	probe, err := listen("::1", 0)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *Callback) URL() string { return c.url }
 // pageTime is how long Close lets a page that is being sent arrive.
 const pageTime = 2 * time.Second
 
-// Close ends the listener and waits for it, at most a little over two seconds:
-// the person's last page is let arrive. It may be called more than once.
+// Close ends the listener and waits for it, at most a little over two seconds: the person's last
+// page is let arrive. It may be called more than once.
 func (c *Callback) Close() error {
 	ctx, cancel := context.WithTimeout(c.life, pageTime)
 	defer cancel()
@@ -104,8 +104,8 @@ func (c *Callback) Close() error {
 	return err
 }
 
-// ServeHTTP takes the answer. One without the awaited state is refused and
-// the wait goes on: anybody can send a browser here.
+// ServeHTTP takes the answer. One without the awaited state is refused and the wait goes on:
+// anybody can send a browser here.
 func (c *Callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -141,8 +141,8 @@ func page(w http.ResponseWriter, status int, title, text string) {
 		"<h1 style=\"font-size:1.4rem\">%[1]s</h1><p>%[2]s</p></body></html>\n", title, text)
 }
 
-// Expect takes answers with the given state from now on. Call it before the
-// person sees the address: a browser may be back before Wait is called.
+// Expect takes answers with the given state from now on. Call it before the person sees the
+// address: a browser may be back before Wait is called.
 func (c *Callback) Expect(state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,9 +160,8 @@ func (c *Callback) Wait(ctx context.Context, state string) (*AuthorizationRespon
 	}
 }
 
-// ParseRedirect reads the answer from what a person pasted: the address that
-// the browser ended at (also when the page there could not be shown), its
-// query, or CODE#STATE as some servers show it.
+// ParseRedirect reads the answer from what a person pasted: the address that the browser ended at
+// (also when the page there could not be shown), its query, or CODE#STATE as some servers show it.
 func ParseRedirect(pasted, state string) (*AuthorizationResponse, error) {
 	s := strings.TrimSpace(pasted)
 	if s == "" {
@@ -187,9 +186,9 @@ func ParseRedirect(pasted, state string) (*AuthorizationResponse, error) {
 type RefusedError struct {
 	Code        string // "access_denied" and the like
 	Description string
-	// Iss is who the answer says it is from (RFC 9207), empty if it does not
-	// say. An [Authenticator] compares it; others that show the text of an
-	// error of [ParseRedirect] or [Callback.Wait] have to do so themselves.
+	// Iss is who the answer says it is from (RFC 9207), empty if it does not say. An
+	// [Authenticator] compares it; others that show the text of an error of [ParseRedirect] or
+	// [Callback.Wait] have to do so themselves.
 	Iss string
 }
 
@@ -218,11 +217,10 @@ func parseAnswer(q url.Values, state string) (*AuthorizationResponse, error) {
 	return &AuthorizationResponse{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 }
 
-// Interactive makes an [AuthorizeFunc] of a callback and a terminal: show
-// tells the person the address, at once; then the answer comes from cb or from
-// paste, whichever has it first. Either of cb and paste may be nil. paste is
-// told what was wrong with the last text (nil at first) and must return when
-// its context ends; its goroutine is waited for.
+// Interactive makes an [AuthorizeFunc] of a callback and a terminal: show tells the person the
+// address, at once; then the answer comes from cb or from paste, whichever has it first. Either of
+// cb and paste may be nil. paste is told what was wrong with the last text (nil at first) and must
+// return when its context ends; its goroutine is waited for.
 func Interactive(cb *Callback, show func(context.Context, *AuthorizationRequest) error, paste func(ctx context.Context, problem error) (string, error)) AuthorizeFunc {
 	return func(ctx context.Context, req *AuthorizationRequest) (*AuthorizationResponse, error) {
 		if cb == nil && paste == nil {

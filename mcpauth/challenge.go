@@ -16,14 +16,14 @@ type challenge struct {
 	unasked     int    // the HTTP status of an answer that asked for no login; 0 of one that did
 }
 
-// maxChallengeBytes bounds what is read of a WWW-Authenticate header, all its
-// lines together. Challenges of servers have a few hundred bytes.
+// maxChallengeBytes bounds what is read of a WWW-Authenticate header, all its lines together.
+// Challenges of servers have a few hundred bytes.
 const maxChallengeBytes = 64 << 10
 
-// readChallenge never fails: what cannot be read of a header asks for nothing,
-// and the rest of it counts. Of several Bearer challenges the first that names a
-// thing is heeded. What holds one of the given secrets is left out: a server
-// that repeats a token must not get it into messages or further requests.
+// readChallenge never fails: what cannot be read of a header asks for nothing, and the rest of it
+// counts. Of several Bearer challenges the first that names a thing is heeded. What holds one of
+// the given secrets is left out: a server that repeats a token must not get it into messages or
+// further requests.
 func readChallenge(h http.Header, secrets ...string) challenge {
 	var c challenge
 	left := maxChallengeBytes
@@ -55,8 +55,8 @@ func readChallenge(h http.Header, secrets ...string) challenge {
 	return c
 }
 
-// listItems yields the parts between the commas outside of quoted strings (RFC
-// 9110 section 5.6.1), without the space around them. It looks at each byte once.
+// listItems yields the parts between the commas outside of quoted strings (RFC 9110 section 5.6.1),
+// without the space around them. It looks at each byte once.
 func listItems(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, quoted := 0, false
@@ -85,8 +85,8 @@ func listItems(s string) iter.Seq[string] {
 	}
 }
 
-// splitItem splits an item into the scheme that begins a challenge, if it does,
-// and a parameter, if it has one (RFC 9110 section 11.6.1).
+// splitItem splits an item into the scheme that begins a challenge, if it does, and a parameter, if
+// it has one (RFC 9110 section 11.6.1).
 func splitItem(item string) (scheme, param string) {
 	word := item[:tokenLen(item)]
 	after := item[len(word):]
@@ -97,8 +97,8 @@ func splitItem(item string) (scheme, param string) {
 	return word, rest
 }
 
-// splitParam splits name=value, where the value is a token or a quoted string.
-// Values that are neither, such as unquoted addresses, are taken as they stand.
+// splitParam splits name=value, where the value is a token or a quoted string. Values that are
+// neither, such as unquoted addresses, are taken as they stand.
 func splitParam(param string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(param, "=")
 	name, value = strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")

@@ -18,19 +18,19 @@ type Discovery struct {
 	Resource string
 	// Issuer is the authorization server.
 	Issuer string
-	// Scopes are those that a login should ask for: the challenge's, else the
-	// resource's. Nil means none were named, and none are asked for.
+	// Scopes are those that a login should ask for: the challenge's, else the resource's. Nil means
+	// none were named, and none are asked for.
 	Scopes []string
 	Server AuthServer
-	// Guessed is set when no metadata was found and the endpoints are the
-	// default ones of the 2025-03-26 specification.
+	// Guessed is set when no metadata was found and the endpoints are the default ones of the
+	// 2025-03-26 specification.
 	Guessed bool
 	tried   []error // what went wrong on the way
 }
 
-// AuthServer is the part of an authorization server's metadata (RFC 8414,
-// OpenID Connect discovery) that a client acts on. A member of a wrong type
-// counts as absent: one odd member must not make a server unusable.
+// AuthServer is the part of an authorization server's metadata (RFC 8414, OpenID Connect discovery)
+// that a client acts on. A member of a wrong type counts as absent: one odd member must not make a
+// server unusable.
 type AuthServer struct {
 	Issuer                string
 	AuthorizationEndpoint string
@@ -44,17 +44,16 @@ type AuthServer struct {
 	pkce                  []string // code_challenge_methods_supported
 }
 
-// A discoverer asks in the order of the MCP specification: the address in the
-// challenge, the well-known address with the server's path, the one at the
-// root; then each form of the authorization server's metadata.
+// A discoverer asks in the order of the MCP specification: the address in the challenge, the
+// well-known address with the server's path, the one at the root; then each form of the
+// authorization server's metadata.
 type discoverer struct {
 	net         *network
 	serverURL   string
 	metadataURL string // explicit metadata of the authorization server, or empty
 }
 
-// maxAuthServers bounds how many of a resource's authorization servers are
-// looked at.
+// maxAuthServers bounds how many of a resource's authorization servers are looked at.
 const maxAuthServers = 3
 
 func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, error) {
@@ -109,8 +108,8 @@ func (e joinedErrors) Error() string {
 
 func (e joinedErrors) Unwrap() []error { return e }
 
-// resourceMetadata is the part of a protected resource's metadata (RFC 9728) that
-// a client acts on. A member of a wrong type counts as absent, as in AuthServer.
+// resourceMetadata is the part of a protected resource's metadata (RFC 9728) that a client acts on.
+// A member of a wrong type counts as absent, as in AuthServer.
 type resourceMetadata struct {
 	Resource             string
 	AuthorizationServers []string
@@ -126,8 +125,8 @@ func (m *resourceMetadata) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// unmarshalMembers decodes an object's members that it knows. Of one with a
-// wrong type the value stays what it was.
+// unmarshalMembers decodes an object's members that it knows. Of one with a wrong type the value
+// stays what it was.
 func unmarshalMembers(data []byte, known map[string]any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -145,9 +144,8 @@ func unmarshalMembers(data []byte, known map[string]any) error {
 	return nil
 }
 
-// resource finds the protected resource's metadata (RFC 9728), or makes it up
-// as the 2025-03-26 specification says: the server's origin issues its tokens.
-// tried is what went wrong on the way.
+// resource finds the protected resource's metadata (RFC 9728), or makes it up as the 2025-03-26
+// specification says: the server's origin issues its tokens. tried is what went wrong on the way.
 func (d *discoverer) resource(ctx context.Context, server *url.URL, ch challenge) (res *resourceMetadata, tried []error, err error) {
 	for _, address := range resourceMetadataURLs(server, ch.metadataURL) {
 		var meta resourceMetadata
@@ -195,10 +193,9 @@ func resourceMetadataURLs(server *url.URL, fromChallenge string) []string {
 	return append(urls, root.String())
 }
 
-// checkResource holds the resource that the metadata claims against the
-// server's address. RFC 9728 wants them equal; servers in the field claim
-// their origin or a parent path as well, which is no less safe: a token for it
-// is good for the whole of that tree, and another origin stays refused.
+// checkResource holds the resource that the metadata claims against the server's address. RFC 9728
+// wants them equal; servers in the field claim their origin or a parent path as well, which is no
+// less safe: a token for it is good for the whole of that tree, and another origin stays refused.
 func checkResource(claimed string, server *url.URL) error {
 	c, err := url.Parse(claimed)
 	if err != nil || c.Host == "" {
@@ -309,8 +306,8 @@ func (d *discoverer) check(ctx context.Context, a *AuthServer, from string) erro
 	return nil
 }
 
-// checkPKCE is the MCP specification's rule: a client must refuse a server
-// that does not say that it supports PKCE.
+// checkPKCE is the MCP specification's rule: a client must refuse a server that does not say that
+// it supports PKCE.
 func (a *AuthServer) checkPKCE() error {
 	if slices.Contains(a.pkce, "S256") {
 		return nil

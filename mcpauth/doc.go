@@ -1,11 +1,6 @@
-// Package mcpauth is OAuth for MCP clients: it finds out who issues tokens for
-// a server, gets a client id, runs the authorization code flow with PKCE (or
-// the client credentials grant), stores the tokens and keeps them fresh.
-//
-// The package never opens a browser and never asks a person anything. Where a
-// person is needed it calls [Options.Authorize] with the address to open; without
-// that function it reports a [NeedsAuthError], which says what was found and
-// what to do.
+// Package mcpauth implements OAuth for MCP clients. It discovers the authorization server of an MCP
+// server, gets a client ID, runs the authorization code flow with PKCE or the client credentials grant,
+// stores the tokens, and refreshes them.
 //
 //	store, err := mcpauth.NewDirStore(dir)
 //	...
@@ -13,12 +8,12 @@
 //	...
 //	client := &http.Client{Transport: a.Transport(nil)}
 //
-// Many goroutines and many processes may share one [TokenStore]: a token is
-// refreshed by one of them, under the store's lock, and the others see the new
-// one. What is written here follows the authorization chapter of the MCP
-// specification (2025-11-25 and 2026-07-28), RFC 6749, 7591, 8414, 8707, 9207
-// and 9728.
+// The package opens no browser and asks no person. For a login it calls [Options.Authorize] with the URL
+// to open. Without that function, it returns a [NeedsAuthError].
 //
-// mcphost uses this package for servers over HTTP and SSE; it knows none of
-// our other packages.
+// Goroutines and processes may share a [TokenStore]. One of them refreshes a token under the store's
+// lock, and the others use the new token.
+//
+// The package implements the authorization chapter of the MCP specification (2025-11-25 and 2026-07-28)
+// and RFC 6749, 7591, 8414, 8707, 9207 and 9728.
 package mcpauth

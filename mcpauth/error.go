@@ -26,14 +26,14 @@ const (
 	ReasonScope Reason = "the stored login lacks a scope that the server demands"
 )
 
-// A NeedsAuthError reports that a person has to log in. It is the caller's
-// state "needs-auth", not a fault of the server.
+// A NeedsAuthError reports that a person has to log in. It is the caller's state "needs-auth", not
+// a fault of the server.
 type NeedsAuthError struct {
 	ServerURL string // as configured; secrets in it are masked in the text
 	Reason    Reason
 	Scopes    []string // what the server asked for, if it said so
-	// Status is the HTTP status of the server's refusal, 0 without one, and Body
-	// the beginning of its text, in one line and without the token.
+	// Status is the HTTP status of the server's refusal, 0 without one, and Body the beginning of
+	// its text, in one line and without the token.
 	Status int
 	Body   string
 	Err    error // what the authorization server answered, or nil
@@ -90,8 +90,8 @@ func (e *TokenError) final() bool {
 	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
 }
 
-// tokenError turns the library's error into ours: its text would quote the
-// whole body of the answer, which may hold secrets.
+// tokenError turns the library's error into ours: its text would quote the whole body of the
+// answer, which may hold secrets.
 func tokenError(endpoint string, err error, secrets []string) error {
 	var re *oauth2.RetrieveError
 	if !errors.As(err, &re) || re.Response == nil {

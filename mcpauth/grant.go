@@ -14,18 +14,18 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// A ClientCredentialsGrant gets tokens without a person (RFC 6749 section 4.4,
-// the MCP extension SEP-1046). Either ClientSecret or PrivateKeyPEM is set.
+// A ClientCredentialsGrant gets tokens without a person (RFC 6749 section 4.4, the MCP extension
+// SEP-1046). Either ClientSecret or PrivateKeyPEM is set.
 type ClientCredentialsGrant struct {
 	// ClientID is the client's registered id; required.
 	ClientID string
 	// ClientSecret is the client's secret.
 	ClientSecret string
-	// PrivateKeyPEM is a PKCS #8, PKCS #1 or SEC 1 key that signs the client's
-	// assertion (private_key_jwt, RFC 7523).
+	// PrivateKeyPEM is a PKCS #8, PKCS #1 or SEC 1 key that signs the client's assertion
+	// (private_key_jwt, RFC 7523).
 	PrivateKeyPEM []byte
-	// Algorithm is the signature's JWS name. If empty: RS256, ES256, ES384,
-	// ES512 or EdDSA, as the key is.
+	// Algorithm is the signature's JWS name. If empty: RS256, ES256, ES384, ES512 or EdDSA, as the
+	// key is.
 	Algorithm string
 	// KeyID is put into the assertion's header, if set.
 	KeyID string

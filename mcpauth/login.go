@@ -14,13 +14,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Login gets a new token now, whatever is stored: it asks the server for its
-// challenge, then does what a refused request would have done. With neither
-// [Options.Authorize] nor [Options.Grant] its error is a [NeedsAuthError].
+// Login gets a new token now, whatever is stored: it asks the server for its challenge, then does
+// what a refused request would have done. With neither [Options.Authorize] nor [Options.Grant] its
+// error is a [NeedsAuthError].
 //
-// A token that was got and could not be stored is used all the same, by a
-// alone; the error then says that the login ends with the process, and wraps
-// that of the store.
+// A token that was got and could not be stored is used all the same, by a alone; the error then
+// says that the login ends with the process, and wraps that of the store.
 func (a *Authenticator) Login(ctx context.Context) error {
 	ch, err := a.probe(ctx)
 	if err != nil {
@@ -29,8 +28,8 @@ func (a *Authenticator) Login(ctx context.Context) error {
 	return a.login(ctx, ch, ReasonNoCredentials)
 }
 
-// probe asks for the server's challenge. A server that gives none, or cannot
-// be reached by GET, may still be logged in to.
+// probe asks for the server's challenge. A server that gives none, or cannot be reached by GET, may
+// still be logged in to.
 func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.serverURL, nil)
 	if err != nil {
@@ -50,9 +49,9 @@ func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	return ch, nil
 }
 
-// Logout revokes the tokens where the authorization server can do that and
-// deletes the credentials. What could not be revoked is in the error; the
-// credentials are gone all the same, unless the store failed.
+// Logout revokes the tokens where the authorization server can do that and deletes the credentials.
+// What could not be revoked is in the error; the credentials are gone all the same, unless the
+// store failed.
 func (a *Authenticator) Logout(ctx context.Context) error {
 	var revoking error
 	err := a.opts.Store.Update(ctx, a.key, func(old *Credentials) (*Credentials, error) {
@@ -99,8 +98,8 @@ func (a *Authenticator) revoke(ctx context.Context, c *Credentials) error {
 	return nil
 }
 
-// login gets a new token for the challenge. Of any number of callers one does
-// it; the others wait for that one's outcome, each as long as its ctx lets it.
+// login gets a new token for the challenge. Of any number of callers one does it; the others wait
+// for that one's outcome, each as long as its ctx lets it.
 func (a *Authenticator) login(ctx context.Context, ch challenge, reason Reason) error {
 	if a.opts.Authorize == nil && a.opts.Grant == nil {
 		return a.needsAuth(reason, nil)
@@ -169,8 +168,8 @@ func (e *unsavedError) Error() string {
 
 func (e *unsavedError) Unwrap() error { return e.err }
 
-// store keeps fresh credentials; where the store fails they live on in memory
-// and the error is an unsavedError.
+// store keeps fresh credentials; where the store fails they live on in memory and the error is an
+// unsavedError.
 func (a *Authenticator) store(ctx context.Context, fresh *Credentials) error {
 	a.remember(fresh, false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
@@ -237,9 +236,9 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 	return c.withToken(tok, scopes), nil
 }
 
-// checkIss is RFC 9207 section 2.4: it keeps a code of one authorization
-// server from being sent to another. Issuers are compared letter by letter. A
-// server may name itself without having said that it does.
+// checkIss is RFC 9207 section 2.4: it keeps a code of one authorization server from being sent to
+// another. Issuers are compared letter by letter. A server may name itself without having said that
+// it does.
 func checkIss(iss string, server *AuthServer) error {
 	switch {
 	case iss == "" && !server.IssParameter:
@@ -252,8 +251,8 @@ func checkIss(iss string, server *AuthServer) error {
 	return nil
 }
 
-// client puts a client id into c: the configured one, else a metadata
-// document's, else the one registered before, else a new registration.
+// client puts a client id into c: the configured one, else a metadata document's, else the one
+// registered before, else a new registration.
 func (a *Authenticator) client(ctx context.Context, found *Discovery, c, stored *Credentials) error {
 	c.RedirectURL = a.opts.RedirectURL
 	switch {
@@ -278,10 +277,9 @@ func (a *Authenticator) reusable(stored *Credentials, found *Discovery) bool {
 		(stored.ClientSecretExpiry.IsZero() || a.now().Before(stored.ClientSecretExpiry))
 }
 
-// scopesFor is what a login asks for: the configured scopes, else what the
-// server named; what was granted or challenged before is kept, so that a step
-// up does not take away; and offline_access where the server knows it, since
-// without it some servers give no refresh token.
+// scopesFor is what a login asks for: the configured scopes, else what the server named; what was
+// granted or challenged before is kept, so that a step up does not take away; and offline_access
+// where the server knows it, since without it some servers give no refresh token.
 func (a *Authenticator) scopesFor(ctx context.Context, found *Discovery, granted []string) []string {
 	scopes := found.Scopes
 	if a.opts.Scopes != nil {

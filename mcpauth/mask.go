@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Key is the name under which a server's credentials are stored: its address
-// without what does not tell servers apart (letter case of scheme and host,
-// default port, fragment, a final slash). An address that cannot be parsed is
-// its own key.
+// Key is the name under which a server's credentials are stored: its address without what does not
+// tell servers apart (letter case of scheme and host, default port, fragment, a final slash). An
+// address that cannot be parsed is its own key.
 func Key(serverURL string) string {
 	u, err := url.Parse(serverURL)
 	if err != nil || u.Host == "" {
@@ -33,8 +32,8 @@ func canonical(u *url.URL) string {
 	return c.String()
 }
 
-// MaskURL returns an address that may be shown: without user, password, query
-// and fragment, each of which people put secrets in.
+// MaskURL returns an address that may be shown: without user, password, query and fragment, each of
+// which people put secrets in.
 func MaskURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -72,8 +71,8 @@ func formSecrets(form url.Values) []string {
 	return secrets
 }
 
-// masked returns the text of a stranger without the secrets that it repeats, as
-// they are or as a query has them.
+// masked returns the text of a stranger without the secrets that it repeats, as they are or as a
+// query has them.
 func masked(text string, secrets ...string) string {
 	secrets = slices.Clone(secrets)
 	// The longest first: one may be the beginning of another.

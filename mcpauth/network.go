@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// ErrInsecureURL reports that [New] was given an address that is neither https
-// nor http on this machine: a token is not sent in clear.
+// ErrInsecureURL reports that [New] was given an address that is neither https nor http on this
+// machine: a token is not sent in clear.
 var ErrInsecureURL = errors.New("neither https nor on this machine")
 
 const (
-	// requestTimeout bounds one request, its redirects included, where the
-	// caller's client has no bound of its own.
+	// requestTimeout bounds one request, its redirects included, where the caller's client has no
+	// bound of its own.
 	requestTimeout = 30 * time.Second
 	// maxRedirects bounds the redirects of one request.
 	maxRedirects = 5
@@ -31,17 +31,17 @@ const (
 	bodyLimit = 1 << 20
 )
 
-// A network makes an authenticator's requests. Servers name the addresses that
-// are asked: each is held against where the server itself is.
+// A network makes an authenticator's requests. Servers name the addresses that are asked: each is
+// held against where the server itself is.
 type network struct {
-	// probe asks the server itself and get reads metadata: they follow
-	// redirects within one origin. post sends secrets and follows none.
+	// probe asks the server itself and get reads metadata: they follow redirects within one origin.
+	// post sends secrets and follows none.
 	probe, get, post *http.Client
 	reach            *reach
 }
 
-// newNetwork makes the clients from the caller's one, which stays as it is; nil
-// means the default. The addresses in trusted were given by the caller.
+// newNetwork makes the clients from the caller's one, which stays as it is; nil means the default.
+// The addresses in trusted were given by the caller.
 func newNetwork(caller *http.Client, trusted ...string) *network {
 	r := &reach{lookup: lookup}
 	for _, address := range trusted {
@@ -84,8 +84,8 @@ func newNetwork(caller *http.Client, trusted ...string) *network {
 	return n
 }
 
-// getJSON reports false for an answer of 4xx, or one that is not JSON at all
-// (a web page for every address is common): nothing is there.
+// getJSON reports false for an answer of 4xx, or one that is not JSON at all (a web page for every
+// address is common): nothing is there.
 func (n *network) getJSON(ctx context.Context, address string, to any) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -129,8 +129,8 @@ func readBody(resp *http.Response) ([]byte, error) {
 	return body, err
 }
 
-// A guard is a RoundTripper that refuses addresses out of reach: by their
-// text and, for connections that it makes itself, by what they resolve to.
+// A guard is a RoundTripper that refuses addresses out of reach: by their text and, for connections
+// that it makes itself, by what they resolve to.
 type guard struct {
 	reach *reach
 	// direct makes connections to the address, proxied to what proxy says.
@@ -146,8 +146,8 @@ func newGuard(base http.RoundTripper, r *reach) *guard {
 	if !ok {
 		return &guard{reach: r, direct: base}
 	}
-	// Each request has a connection of its own: an authenticator needs no
-	// closing, and no connection outlives the check that it passed.
+	// Each request has a connection of its own: an authenticator needs no closing, and no
+	// connection outlives the check that it passed.
 	proxied := t.Clone()
 	proxied.DisableKeepAlives = true
 	if proxied.MaxResponseHeaderBytes == 0 {
@@ -166,9 +166,9 @@ func newGuard(base http.RoundTripper, r *reach) *guard {
 	return &guard{reach: r, direct: direct, proxied: proxied, proxy: proxied.Proxy}
 }
 
-// isDialer reports whether dial is the method of a [net.Dialer], as in
-// [http.DefaultTransport] and its copies. Any other function is the caller's
-// own way to a network, whose addresses mean what the caller lets them mean.
+// isDialer reports whether dial is the method of a [net.Dialer], as in [http.DefaultTransport] and
+// its copies. Any other function is the caller's own way to a network, whose addresses mean what
+// the caller lets them mean.
 func isDialer(dial func(context.Context, string, string) (net.Conn, error)) bool {
 	return reflect.ValueOf(dial).Pointer() == reflect.ValueOf(new(net.Dialer).DialContext).Pointer()
 }
@@ -192,23 +192,22 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.direct.RoundTrip(req)
 }
 
-// A zone is a part of the address space. A server may name addresses in its own
-// zone and in those before it.
+// A zone is a part of the address space. A server may name addresses in its own zone and in those
+// before it.
 type zone int
 
 const (
 	zonePublic  zone = iota
 	zonePrivate      // private, unique local, carrier-grade NAT
 	zoneLoopback
-	// zoneReserved is for nobody but a server at the very address: link-local,
-	// the metadata services of clouds, and what is no address of one machine.
+	// zoneReserved is for nobody but a server at the very address: link-local, the metadata
+	// services of clouds, and what is no address of one machine.
 	zoneReserved
 )
 
 var (
 	privateNets = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
-	// The metadata services of Alibaba, Azure, Oracle and AWS; that of the
-	// others is link-local.
+	// The metadata services of Alibaba, Azure, Oracle and AWS; that of the others is link-local.
 	reservedNets = prefixes("169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.0/24", "fd00:ec2::254/128",
 		"224.0.0.0/4", "ff00::/8", "255.255.255.255/32")
 	loopbackNets = prefixes("127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128")
@@ -256,9 +255,9 @@ func zoneOf(ip netip.Addr) zone {
 	return zonePublic
 }
 
-// reach is what a server's authorization may be about: public addresses, and
-// others as far as the server itself is there. So a server on the internet
-// cannot send its clients to what only they can get at.
+// reach is what a server's authorization may be about: public addresses, and others as far as the
+// server itself is there. So a server on the internet cannot send its clients to what only they can
+// get at.
 type reach struct {
 	// hosts are those that the caller named, as hostname gives them.
 	hosts []string
@@ -274,8 +273,8 @@ func hostname(u *url.URL) string {
 // local reports whether the caller named this machine.
 func (r *reach) local() bool { return slices.ContainsFunc(r.hosts, isLoopback) }
 
-// check refuses an address that is not safe to ask by its text alone: one without
-// TLS, except on this machine, and one out of reach.
+// check refuses an address that is not safe to ask by its text alone: one without TLS, except on
+// this machine, and one out of reach.
 func (r *reach) check(ctx context.Context, u *url.URL) error {
 	if err := checkSecure(u); err != nil {
 		return err
@@ -341,8 +340,8 @@ func lookup(ctx context.Context, host string) []netip.Addr {
 	return addrs
 }
 
-// dialer looks at each address before it connects to it: a name may mean
-// another address than a moment before.
+// dialer looks at each address before it connects to it: a name may mean another address than a
+// moment before.
 func (r *reach) dialer() func(context.Context, string, string) (net.Conn, error) {
 	plain := net.Dialer{Timeout: requestTimeout}
 	checking := plain
@@ -403,8 +402,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// urlCause drops the address that net/http puts into its errors: it may carry
-// a secret in its query.
+// urlCause drops the address that net/http puts into its errors: it may carry a secret in its
+// query.
 func urlCause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {

@@ -17,9 +17,9 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A StoreError is a credential store that could not be read or written: a
-// locked keychain, a file of someone else's, broken JSON. It is not a missing
-// login, so a server that meets it is failed and not needs-auth.
+// A StoreError is a credential store that could not be read or written: a locked keychain, a file
+// of someone else's, broken JSON. It is not a missing login, so a server that meets it is failed
+// and not needs-auth.
 type StoreError struct {
 	// Op is "read", "write" or "lock".
 	Op  string
@@ -39,14 +39,12 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// NewDirStore keeps one JSON file a server in dir, which is created with mode
-// 0700 when something is first stored. Files have mode 0600 and are replaced in
-// one step, so a reader never sees half of one. A lock file beside each keeps
-// other processes out during an update.
+// NewDirStore keeps one JSON file a server in dir, which is created with mode 0700 when something
+// is first stored. Files have mode 0600 and are replaced in one step, so a reader never sees half
+// of one. A lock file beside each keeps other processes out during an update.
 //
-// A directory that others can write to, a file that others can read, and either
-// of another user are refused with a [StoreError] that says how to mend it. On
-// Windows permissions are not looked at.
+// A directory that others can write to, a file that others can read, and either of another user are
+// refused with a [StoreError] that says how to mend it. On Windows permissions are not looked at.
 func NewDirStore(dir string) (TokenStore, error) {
 	if dir == "" {
 		return nil, errors.New("mcpauth: a directory store needs a directory")
@@ -54,11 +52,10 @@ func NewDirStore(dir string) (TokenStore, error) {
 	return &lockedStore{dir: dir, locks: newKeyLocks(), slots: dirSlots(dir)}, nil
 }
 
-// UserStore keeps credentials as [NewDirStore] does, in tenon/credentials below
-// the user's configuration directory: $XDG_CONFIG_HOME, else
-// [os.UserConfigDir]. It is where "tenon mcp login" keeps them, so a program
-// with this store uses the logins that its user made in a shell. A nil lookup
-// means os.LookupEnv.
+// UserStore keeps credentials as [NewDirStore] does, in tenon/credentials below the user's
+// configuration directory: $XDG_CONFIG_HOME, else [os.UserConfigDir]. It is where "tenon mcp login"
+// keeps them, so a program with this store uses the logins that its user made in a shell. A nil
+// lookup means os.LookupEnv.
 func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -76,14 +73,13 @@ func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
 	return NewDirStore(filepath.Join(dir, "tenon", "credentials"))
 }
 
-// NewKeyringStore keeps credentials in the system's keyring (the macOS
-// keychain, the Secret Service on Linux, the Windows Credential Manager) under
-// the given service name. lockDir is a directory for the lock files that keep
-// other processes out during an update; it holds no secret, and is created with
-// mode 0700 at the first.
+// NewKeyringStore keeps credentials in the system's keyring (the macOS keychain, the Secret Service
+// on Linux, the Windows Credential Manager) under the given service name. lockDir is a directory
+// for the lock files that keep other processes out during an update; it holds no secret, and is
+// created with mode 0700 at the first.
 //
-// Windows bounds an entry at 2,560 bytes: with longer tokens Update fails
-// there with a [StoreError], and [NewDirStore] is the way.
+// Windows bounds an entry at 2,560 bytes: with longer tokens Update fails there with a
+// [StoreError], and [NewDirStore] is the way.
 func NewKeyringStore(service, lockDir string) (TokenStore, error) {
 	if service == "" {
 		return nil, errors.New("mcpauth: a keyring store needs a service name")
@@ -91,8 +87,7 @@ func NewKeyringStore(service, lockDir string) (TokenStore, error) {
 	return &lockedStore{dir: lockDir, locks: newKeyLocks(), slots: keyringSlots(service)}, nil
 }
 
-// slots is where a lockedStore keeps its entries; missing entries are
-// fs.ErrNotExist.
+// slots is where a lockedStore keeps its entries; missing entries are fs.ErrNotExist.
 type slots interface {
 	read(key string) ([]byte, error)
 	write(key string, data []byte) error
@@ -123,8 +118,8 @@ func (s *lockedStore) Load(_ context.Context, key string) (*Credentials, error) 
 	return &c, nil
 }
 
-// A damagedError is an entry that can be read and is no credentials. Nothing in
-// it is worth keeping: it may be replaced and deleted.
+// A damagedError is an entry that can be read and is no credentials. Nothing in it is worth
+// keeping: it may be replaced and deleted.
 type damagedError struct {
 	place string
 	err   error
@@ -145,8 +140,8 @@ func absent(err error) bool {
 const lockRetry = 25 * time.Millisecond
 
 func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentials) (*Credentials, error)) error {
-	// The file lock is per open file: goroutines of one process are kept
-	// apart by the lock in memory, so that they queue instead of polling.
+	// The file lock is per open file: goroutines of one process are kept apart by the lock in
+	// memory, so that they queue instead of polling.
 	unlock, err := s.locks.lock(ctx, key)
 	if err != nil {
 		return err
@@ -188,8 +183,8 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	return nil
 }
 
-// slotName makes a file name of a key: server addresses have characters that
-// file systems refuse, and may carry what nobody should read in a listing.
+// slotName makes a file name of a key: server addresses have characters that file systems refuse,
+// and may carry what nobody should read in a listing.
 func slotName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])
@@ -237,8 +232,8 @@ func checkDir(dir string) error {
 	return checkOwn(dir, info, 0o022, "chmod 700")
 }
 
-// checkOwn refuses what belongs neither to the user nor to root, or has one of
-// the given mode bits, which mend takes away.
+// checkOwn refuses what belongs neither to the user nor to root, or has one of the given mode bits,
+// which mend takes away.
 func checkOwn(path string, info fs.FileInfo, bits fs.FileMode, mend string) error {
 	owner, known := ownerOf(info)
 	if !known {

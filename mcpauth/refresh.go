@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Token returns an access token that is good now, refreshing it where that is
-// due. Its error is a [NeedsAuthError] where a person has to log in, a
-// [StoreError] where the store fails, else what kept the refresh from working.
+// Token returns an access token that is good now, refreshing it where that is due. Its error is a
+// [NeedsAuthError] where a person has to log in, a [StoreError] where the store fails, else what
+// kept the refresh from working.
 //
-// Of any number of callers one refreshes and the others get its token; of any
-// number of processes likewise, through the store's lock. A refresh that fails
-// while the token is still good costs nothing: the token is returned.
+// Of any number of callers one refreshes and the others get its token; of any number of processes
+// likewise, through the store's lock. A refresh that fails while the token is still good costs
+// nothing: the token is returned.
 func (a *Authenticator) Token(ctx context.Context) (*Credentials, error) {
 	c, err := a.Credentials(ctx)
 	if errors.Is(err, ErrNotFound) {
@@ -28,12 +28,12 @@ func (a *Authenticator) Token(ctx context.Context) (*Credentials, error) {
 	return a.refresh(ctx, c)
 }
 
-// updateTimeout bounds an update of the store that its caller may have left: the
-// wait for the lock, and one request.
+// updateTimeout bounds an update of the store that its caller may have left: the wait for the lock,
+// and one request.
 const updateTimeout = 2 * time.Minute
 
-// refresh replaces the access token of old. It returns old itself where that
-// is still good and no better one can be had.
+// refresh replaces the access token of old. It returns old itself where that is still good and no
+// better one can be had.
 func (a *Authenticator) refresh(ctx context.Context, old *Credentials) (*Credentials, error) {
 	ch := a.flight.DoChan("refresh "+old.AccessToken, func() (any, error) {
 		// It goes on without the caller, but not for ever: another process may hold the lock.
@@ -60,8 +60,8 @@ func (a *Authenticator) refresh(ctx context.Context, old *Credentials) (*Credent
 	return nil, err
 }
 
-// refreshLocked does the read, the request and the write under the store's
-// lock. Whoever waited for the lock finds the winner's token and uses it.
+// refreshLocked does the read, the request and the write under the store's lock. Whoever waited for
+// the lock finds the winner's token and uses it.
 func (a *Authenticator) refreshLocked(ctx context.Context, old *Credentials) (fresh *Credentials, err error) {
 	err = a.opts.Store.Update(ctx, a.key, func(stored *Credentials) (*Credentials, error) {
 		current := a.newest(stored, old)
@@ -82,16 +82,16 @@ func (a *Authenticator) refreshLocked(ctx context.Context, old *Credentials) (fr
 	}
 	var se *StoreError
 	if fresh != nil && errors.As(err, &se) {
-		// The token is good, only keeping it failed. It is kept in memory and
-		// stored at the next chance.
+		// The token is good, only keeping it failed. It is kept in memory and stored at the next
+		// chance.
 		a.opts.Logger.ErrorContext(ctx, "mcpauth: a refreshed token could not be stored", "server", MaskURL(a.serverURL), "error", err)
 		return fresh, nil
 	}
 	return nil, err
 }
 
-// newest is what to refresh: what did not reach the store, else what is
-// stored, else (somebody deleted it while we waited) what the caller had.
+// newest is what to refresh: what did not reach the store, else what is stored, else (somebody
+// deleted it while we waited) what the caller had.
 func (a *Authenticator) newest(stored, old *Credentials) *Credentials {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -25,8 +25,8 @@ type registration struct {
 	Scope                   string   `json:"scope,omitempty"`
 }
 
-// registered is the part of the answer (RFC 7591 section 3.2) that is used, of a
-// success or a refusal. A member of a wrong type counts as absent.
+// registered is the part of the answer (RFC 7591 section 3.2) that is used, of a success or a
+// refusal. A member of a wrong type counts as absent.
 type registered struct {
 	ClientID, ClientSecret, AuthMethod string
 	SecretExpiresAt                    int64 // in seconds since 1970; 0 means never
@@ -110,8 +110,8 @@ func (n *network) register(ctx context.Context, endpoint string, meta *registrat
 	return &got, nil
 }
 
-// registrationMethod asks for a public client where that is possible: a
-// secret on a person's machine is none.
+// registrationMethod asks for a public client where that is possible: a secret on a person's
+// machine is none.
 func registrationMethod(supported []string) string {
 	if len(supported) == 0 || slices.Contains(supported, methodNone) {
 		return methodNone

@@ -12,17 +12,16 @@ import (
 // ErrNotFound reports that a [TokenStore] has nothing under a key.
 var ErrNotFound = errors.New("mcpauth: no stored credentials")
 
-// Credentials is what is kept for one server: the client it was given, the
-// tokens of that client, and where to refresh them. Its text and log forms
-// show no secret.
+// Credentials is what is kept for one server: the client it was given, the tokens of that client,
+// and where to refresh them. Its text and log forms show no secret.
 type Credentials struct {
 	// ServerURL is the MCP endpoint that the tokens are for.
 	ServerURL string `json:"serverUrl"`
-	// Resource is the RFC 8707 resource indicator that was asked for; it is
-	// sent again with each refresh.
+	// Resource is the RFC 8707 resource indicator that was asked for; it is sent again with each
+	// refresh.
 	Resource string `json:"resource,omitempty"`
-	// Issuer is the authorization server that issued client and tokens.
-	// Credentials of one issuer are never sent to another.
+	// Issuer is the authorization server that issued client and tokens. Credentials of one issuer
+	// are never sent to another.
 	Issuer string `json:"issuer,omitempty"`
 
 	TokenEndpoint      string `json:"tokenEndpoint,omitempty"`
@@ -32,9 +31,8 @@ type Credentials struct {
 	ClientSecret string `json:"clientSecret,omitempty"`
 	// ClientSecretExpiry is zero when the secret does not expire.
 	ClientSecretExpiry time.Time `json:"clientSecretExpiry,omitzero"`
-	// AuthMethod is the token endpoint's authentication method: "none",
-	// "client_secret_basic" or "client_secret_post". Empty means none without
-	// a secret, else client_secret_basic.
+	// AuthMethod is the token endpoint's authentication method: "none", "client_secret_basic" or
+	// "client_secret_post". Empty means none without a secret, else client_secret_basic.
 	AuthMethod string `json:"authMethod,omitempty"`
 	// RedirectURL is the address that the client was registered with.
 	RedirectURL string `json:"redirectUrl,omitempty"`
@@ -76,17 +74,16 @@ func (c *Credentials) clone() *Credentials {
 	return &d
 }
 
-// A TokenStore keeps credentials under keys made by [Key]. Implementations are
-// safe for concurrent use.
+// A TokenStore keeps credentials under keys made by [Key]. Implementations are safe for concurrent
+// use.
 type TokenStore interface {
 	// Load returns what is stored under key, or [ErrNotFound].
 	Load(ctx context.Context, key string) (*Credentials, error)
 
-	// Update calls fn with what is stored under key (nil if nothing is, or
-	// nothing that can be used) and stores what fn returns; nil deletes. While fn runs, nobody else updates
-	// the same key, in this process or, for stores that outlive it, in
-	// another one. If fn fails nothing is changed and its error is returned.
-	// fn may take as long as a network request.
+	// Update calls fn with what is stored under key (nil if nothing is, or nothing that can be
+	// used) and stores what fn returns; nil deletes. While fn runs, nobody else updates the same
+	// key, in this process or, for stores that outlive it, in another one. If fn fails nothing is
+	// changed and its error is returned. fn may take as long as a network request.
 	Update(ctx context.Context, key string, fn func(old *Credentials) (*Credentials, error)) error
 }
 

@@ -19,15 +19,14 @@ const (
 	methodJWT   = "private_key_jwt"
 )
 
-// requestToken asks c's token endpoint for a grant. The form is complete but
-// for the client's authentication.
+// requestToken asks c's token endpoint for a grant. The form is complete but for the client's
+// authentication.
 //
-// The clientcredentials package is the one in x/oauth2 that lets a caller name
-// the grant and add the RFC 8707 resource, which a refresh through
-// oauth2.Config cannot carry.
+// The clientcredentials package is the one in x/oauth2 that lets a caller name the grant and add
+// the RFC 8707 resource, which a refresh through oauth2.Config cannot carry.
 func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form url.Values) (*oauth2.Token, error) {
-	// A request that the authorization server has already acted on must not be
-	// given up because one caller went away: the new refresh token would be lost.
+	// A request that the authorization server has already acted on must not be given up because one
+	// caller went away: the new refresh token would be lost.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	cfg := clientcredentials.Config{
@@ -55,8 +54,8 @@ func authStyle(c *Credentials) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// chooseMethod picks how a client authenticates from what the server takes.
-// RFC 8414 makes client_secret_basic the default.
+// chooseMethod picks how a client authenticates from what the server takes. RFC 8414 makes
+// client_secret_basic the default.
 func chooseMethod(secret string, supported []string) string {
 	if secret == "" {
 		return methodNone
@@ -67,8 +66,8 @@ func chooseMethod(secret string, supported []string) string {
 	return methodBasic
 }
 
-// withToken returns c with the tokens of tok. A server that sends no new
-// refresh token means the old one to stay.
+// withToken returns c with the tokens of tok. A server that sends no new refresh token means the
+// old one to stay.
 func (c *Credentials) withToken(tok *oauth2.Token, asked []string) *Credentials {
 	d := c.clone()
 	d.AccessToken, d.TokenType, d.Expiry = tok.AccessToken, tok.TokenType, tok.Expiry

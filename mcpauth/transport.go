@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// Transport returns a RoundTripper that puts the token on requests to the
-// server and, when the server refuses one, refreshes or logs in and sends the
-// request once more. Requests to any other origin (a redirect, say) pass
-// without a token. If base is nil, [http.DefaultTransport] is used.
+// Transport returns a RoundTripper that puts the token on requests to the server and, when the
+// server refuses one, refreshes or logs in and sends the request once more. Requests to any other
+// origin (a redirect, say) pass without a token. If base is nil, [http.DefaultTransport] is used.
 //
-// A request that still needs a login fails with a [NeedsAuthError]. A request
-// whose body cannot be read twice (no GetBody) is not sent again: its refusal
-// is returned, and the next request has the new token.
+// A request that still needs a login fails with a [NeedsAuthError]. A request whose body cannot be
+// read twice (no GetBody) is not sent again: its refusal is returned, and the next request has the
+// new token.
 func (a *Authenticator) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -41,8 +40,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	reason := ReasonRejected
 	switch {
 	case errors.As(err, &need):
-		// The server may want no login at all: it is asked, and what it
-		// answers to a request without a token says what is needed.
+		// The server may want no login at all: it is asked, and what it answers to a request
+		// without a token says what is needed.
 		reason = need.Reason
 	case err != nil:
 		closeBody(req)
@@ -64,8 +63,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// maxAuthorize is how often one request may be sent again: once with a
-// refreshed token, once after a login.
+// maxAuthorize is how often one request may be sent again: once with a refreshed token, once after
+// a login.
 const maxAuthorize = 2
 
 func (t *transport) send(req *http.Request, c *Credentials, try int) (*http.Response, error) {
@@ -138,14 +137,14 @@ const (
 	bodyHead = 500
 	// headBytes is how much of it is looked at for that.
 	headBytes = 8 << 10
-	// drainTime bounds the reading of a refusal, drainBytes how much of it is
-	// read for the sake of using its connection again.
+	// drainTime bounds the reading of a refusal, drainBytes how much of it is read for the sake of
+	// using its connection again.
 	drainTime  = time.Second
 	drainBytes = 64 << 10
 )
 
-// refusalText reads the beginning of a refusal's body, and closes it. A body that
-// trickles does not hold it up.
+// refusalText reads the beginning of a refusal's body, and closes it. A body that trickles does not
+// hold it up.
 func refusalText(resp *http.Response, used *Credentials) string {
 	stop := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
 	defer stop.Stop()
@@ -163,8 +162,8 @@ func refusalText(resp *http.Response, used *Credentials) string {
 	return clip(strings.Join(strings.Fields(text), " "), bodyHead)
 }
 
-// renewed returns credentials other than those just refused: what somebody
-// else stored meanwhile, else the outcome of a refresh.
+// renewed returns credentials other than those just refused: what somebody else stored meanwhile,
+// else the outcome of a refresh.
 func (a *Authenticator) renewed(ctx context.Context, used *Credentials) (*Credentials, error) {
 	now, err := a.Credentials(ctx)
 	if err == nil && now.AccessToken != used.AccessToken && now.Valid(a.now()) {
