@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -124,48 +120,4 @@ func (b *block) arguments() (json.RawMessage, error) {
 		return empty, fmt.Errorf("it is not a JSON object: %s", clip(string(raw), 200))
 	}
 	return fixSurrogates(bytes.Clone(raw)), nil
-}
-
-// clip shortens s to about n bytes, at the boundary of a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
-}
-
-// illegal matches what the API takes neither in an ID nor in the name of a tool.
-var illegal = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-
-// legal is s with _ for what the API does not take.
-func legal(s string) string {
-	if !illegal.MatchString(s) {
-		return s
-	}
-	return illegal.ReplaceAllString(s, "_")
-}
-
-// identify makes sure that a tool call has an ID that the API takes back: its own kind of
-// characters, and not used before in the conversation, which not every server is careful about.
-func (h *history) identify(b *block) {
-	id := legal(b.id)
-	if id == "" || h.ids[id] {
-		id = "toolu_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	}
-	if h.ids == nil {
-		h.ids = map[string]bool{}
-	}
-	h.ids[id] = true
-	b.id = id
-}
-
-// validName is a tool's name as the API takes it back, whatever the model made of it.
-func validName(name string) string {
-	if name = legal(name); name == "" {
-		return "unnamed"
-	}
-	return name[:min(len(name), 128)]
 }

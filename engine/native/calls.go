@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -267,24 +266,6 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 		},
 		raw: rawResult(res),
 	}
-}
-
-// modelContent are a result's blocks in the form of the request.
-func modelContent(blocks []toolresult.Block) agent.Content {
-	var content agent.Content
-	for _, b := range blocks {
-		switch b.Type {
-		case "image":
-			content = append(content, &agent.ImageBlock{Source: agent.ImageSource{
-				Type: "base64", MediaType: b.MIMEType, Data: base64.StdEncoding.EncodeToString(b.Data),
-			}})
-		default:
-			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !isBlank(text) {
-				content = append(content, &agent.TextBlock{Text: text})
-			}
-		}
-	}
-	return content
 }
 
 // rawResult is a tool's own result in the form of the CLI: its blocks, or an object if there is

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -61,9 +60,6 @@ var (
 	sonnet4 = Price{Input: 3, Output: 15, CacheWrite5m: 3.75, CacheWrite1h: 6, CacheRead: 0.30}
 )
 
-// dated matches the date, and the version of a cloud platform, at the end of a model ID.
-var dated = regexp.MustCompile(`[-@]\d{8}(-v\d+(:\d+)?)?$`)
-
 // aliases are the short names of the latest model of each family, as Claude Code has them.
 var aliases = map[string]string{
 	"default": DefaultModel, "fable": "claude-fable-5-2", "opus": "claude-opus-5-5", "sonnet": "claude-sonnet-5-5", "haiku": "claude-haiku-5-5",
@@ -82,18 +78,6 @@ func specOf(model string) (modelSpec, bool) {
 	spec, ok := modelSpecs[plainModel(model)]
 	return spec, ok
 }
-
-// plainModel is a model's name without a date, and without what cloud platforms put before it.
-func plainModel(model string) string {
-	model = dated.ReplaceAllString(model, "")
-	if i := strings.LastIndex(model, "claude-"); i > 0 {
-		model = model[i:] // us.anthropic.claude-opus-5
-	}
-	return model
-}
-
-// sameModel reports whether two names are of one model.
-func sameModel(a, b string) bool { return plainModel(a) == plainModel(b) }
 
 // priceOf returns the price of a model: the caller's own, else the built-in one.
 func (e *Engine) priceOf(model string) (Price, bool) {

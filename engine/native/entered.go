@@ -16,29 +16,21 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// enter makes the blocks of the program's content as they are sent, without those that hold nothing. Every
-// later request has to be one that the API takes: images are brought within the limits of a request with
-// many images, and breakpoints of the cache are kept apart, since a request has only so many.
-func (s *session) enter(ctx context.Context, content agent.Content) []part {
-	var parts []part
+// enter returns the parts of a program's content, and notes about images that were scaled down.
+func enter(ctx context.Context, content agent.Content) (parts []part, notes []string) {
 	for _, b := range content {
 		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
 			continue
 		}
-		fitted, notes := fitBlock(ctx, b)
-		for _, note := range notes {
-			s.note("informational", informational{Content: note, Level: "notice", Tag: tagImageFitted})
-		}
+		fitted, said := fitBlock(ctx, b)
+		notes = append(notes, said...)
 		for _, b := range fitted {
 			raw, mark := unmarked(encodeBlock(b))
 			parts = append(parts, part{raw: raw, mark: mark})
 		}
 	}
-	return parts
+	return parts, notes
 }
-
-// tagImageFitted is the tag of the message about an image of the program's that was too large to be sent as it is.
-const tagImageFitted = "image_fitted"
 
 // fitBlock returns what stands for a block in whose place an image may be too large, and what there is to say about that.
 func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes []string) {

@@ -363,3 +363,5 @@ func (l *loader) dropHalves() {
 		})
 	}
 }
+
+const textModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."

@@ -378,3 +378,9 @@ func (l *loader) textOnly(index int, c agent.Content) agent.Content {
 		return !ok
 	})
 }
+
+// A toolReference is that block of the API.
+type toolReference struct {
+	Type string `json:"type"`
+	Name string `json:"tool_name"`
+}

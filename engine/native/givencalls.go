@@ -197,3 +197,8 @@ func rawParts(drafts []draft) []part {
 	}
 	return parts
 }
+
+// droppedResult answers a call whose result the API refused.
+func droppedResult(why string) string {
+	return "The result of this tool call was dropped because the API refused it: " + clip(why, 500)
+}

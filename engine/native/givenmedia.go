@@ -16,6 +16,7 @@ import (
 	_ "golang.org/x/image/webp" // to be measured
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/toolresult"
 )
 
 // The API's limits on images: https://platform.claude.com/docs/en/build-with-claude/vision.
@@ -227,4 +228,22 @@ func searchResultFault(fields map[string]json.RawMessage) string {
 		return "its content is not text"
 	}
 	return ""
+}
+
+// modelContent are a result's blocks in the form of the request.
+func modelContent(blocks []toolresult.Block) agent.Content {
+	var content agent.Content
+	for _, b := range blocks {
+		switch b.Type {
+		case "image":
+			content = append(content, &agent.ImageBlock{Source: agent.ImageSource{
+				Type: "base64", MediaType: b.MIMEType, Data: base64.StdEncoding.EncodeToString(b.Data),
+			}})
+		default:
+			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !isBlank(text) {
+				content = append(content, &agent.TextBlock{Text: text})
+			}
+		}
+	}
+	return content
 }

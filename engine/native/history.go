@@ -1,10 +1,9 @@
 package native
 
 import (
-	"bytes"
 	"encoding/json"
-	"unicode"
-	"unicode/utf8"
+	"slices"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 )
@@ -153,77 +152,22 @@ func (h *history) size() int {
 	return n
 }
 
-// textPart is a text block of the run's own.
-func textPart(text string) part { return part{raw: encode(&agent.TextBlock{Text: text})} }
-
-func isBlank(text string) bool {
-	for _, r := range text {
-		if !unicode.IsSpace(r) {
-			return false
-		}
+// trimmed is the history as it is sent: the API refuses one that ends with white space of the model's,
+// which a response that is gone on with may do.
+func (h *history) trimmed() *history {
+	n := len(h.entries)
+	if n == 0 || h.entries[n-1].role != roleAssistant {
+		return h
 	}
-	return true
-}
-
-// encode encodes a value that cannot fail to: its parts are strings and JSON that was checked.
-// Invalid UTF-8 and lone surrogates become U+FFFD.
-func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		b.Reset()
-		_ = enc.Encode(map[string]string{"type": "text", "text": "[a block that could not be encoded: " + err.Error() + "]"})
+	last := h.entries[n-1]
+	text, ok := agent.DecodeBlock(last.parts[len(last.parts)-1].raw).(*agent.TextBlock)
+	if !ok || strings.TrimRight(text.Text, " \t\r\n") == text.Text {
+		return h
 	}
-	raw := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if !utf8.Valid(raw) {
-		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
-	}
-	return fixSurrogates(raw)
-}
-
-// fixSurrogates replaces the escapes of lone surrogates in JSON text, which the API refuses, by that of U+FFFD.
-func fixSurrogates(raw json.RawMessage) json.RawMessage {
-	var out []byte
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' || i+1 >= len(raw) {
-			continue
-		}
-		if raw[i+1] != 'u' {
-			i++
-			continue
-		}
-		switch {
-		case isSurrogate(raw, i, 'd', '8', 'b') && isSurrogate(raw, i+6, 'd', 'c', 'f'):
-			i += 11
-		case isSurrogate(raw, i, 'd', '8', 'f'):
-			if out == nil {
-				out = bytes.Clone(raw)
-			}
-			copy(out[i:], `\ufffd`)
-			i += 5
-		default:
-			i += 5
-		}
-	}
-	if out != nil {
-		return out
-	}
-	return raw
-}
-
-// isSurrogate reports whether raw has an escape at i whose first digit is d and whose second is in lo..hi.
-func isSurrogate(raw []byte, i int, d, lo, hi byte) bool {
-	if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
-		return false
-	}
-	second := lower(raw[i+3])
-	return lower(raw[i+2]) == d && second >= lo && second <= hi
-}
-
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
+	text.Text = strings.TrimRight(text.Text, " \t\r\n")
+	last.parts = slices.Clone(last.parts)
+	last.parts[len(last.parts)-1].raw = encodeBlock(text)
+	sent := &history{entries: slices.Clone(h.entries), ids: h.ids}
+	sent.entries[n-1] = last
+	return sent
 }

@@ -453,8 +453,6 @@ func (t *turn) finished(resp *response) *agent.Result {
 	return t.overTurns()
 }
 
-const textModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."
-
 // refused is the result of a turn whose answer the model refused. The API wants what led to it taken
 // out of the conversation, or it goes on refusing.
 func (t *turn) refused(resp *response) *agent.Result {

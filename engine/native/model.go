@@ -250,7 +250,7 @@ func (t *turn) sink(began time.Time) sink {
 	return sink{
 		block: func(r *response, b *block) {
 			if b.kind == "tool_use" {
-				t.s.history.identify(b)
+				b.id = t.s.history.identify(b.id)
 			}
 			m := t.assistant(r, b)
 			m.Supersedes = t.supersedes

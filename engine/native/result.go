@@ -1,7 +1,6 @@
 package native
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -95,11 +94,4 @@ func (s *session) initMessage() *agent.SystemInit {
 	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
 	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)
 	return m
-}
-
-// decodeLoose decodes what is only for display: what does not fit stays empty.
-func decodeLoose(raw json.RawMessage, v any) {
-	if len(raw) > 0 {
-		_ = json.Unmarshal(raw, v)
-	}
 }

@@ -438,12 +438,6 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	return a
 }
 
-// A toolReference is that block of the API.
-type toolReference struct {
-	Type string `json:"type"`
-	Name string `json:"tool_name"`
-}
-
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
@@ -463,3 +457,5 @@ func (f *finding) note(pending []string) string {
 	say("Not searched, because they are still connecting: %s. Search again later if the tool may be theirs.", pending)
 	return strings.Join(lines, "\n")
 }
+
+const unavailable = "This tool is not available."

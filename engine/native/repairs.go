@@ -1,0 +1,102 @@
+package native
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// benign are the kinds of repairs that the history of an undisturbed run has as well: what the API
+// sometimes says, and does not take back.
+var benign = []string{agent.RepairEmpty, agent.RepairThought, agent.RepairRenamed}
+
+// repairNote is the payload of the message that reports repairs.
+type repairNote struct {
+	informational
+	Count   int                   `json:"count"`
+	Repairs []agent.HistoryRepair `json:"repairs"`
+}
+
+// reportRepairs reports, once, what was changed about Options.History.
+func (s *session) reportRepairs() {
+	g := &s.given
+	if g.reported || g.count == 0 {
+		return
+	}
+	g.reported = true
+	s.noteRepairs(g.count, g.repairs)
+}
+
+func (s *session) noteRepairs(count int, repairs []agent.HistoryRepair) {
+	level, kinds := "notice", map[string]int{}
+	for _, r := range repairs {
+		if !slices.Contains(benign, r.Kind) {
+			level = "warning"
+		}
+		kinds[r.Kind]++
+		s.opts.Logger.Debug("history repaired", "session", s.opts.SessionID, "index", r.Index, "kind", r.Kind, "detail", r.Detail)
+	}
+	first := repairs[0]
+	text := fmt.Sprintf("The history was changed in %d places, so that the model can be sent it. The first: History[%d]: %s.", count, first.Index, first.Detail)
+	if level == "warning" {
+		s.opts.Logger.Warn(text, "session", s.opts.SessionID, "kinds", kinds)
+	}
+	s.note("informational", repairNote{informational{Content: text, Level: level, Tag: agent.TagHistoryRepaired}, count, repairs})
+}
+
+// settleReferences loads the tools that the history refers to, now that it is known which there are. A
+// tool that there is not stays as a name that cannot be called: the API refuses references to nothing.
+func (s *session) settleReferences() {
+	for _, ref := range s.given.references {
+		p := &s.history.entries[ref.entry].parts[ref.part]
+		var words strings.Builder
+		var gone []string
+		for _, name := range ref.names {
+			tl := s.table.byName[name]
+			what := unavailable
+			if tl != nil && tl.run == nil {
+				what = clip(firstLine(tl.model.Description), 200)
+			} else {
+				tl = nil
+				gone = append(gone, name)
+			}
+			fmt.Fprintf(&words, "%s: %s\n", name, what)
+			if s.finder.active {
+				s.finder.recall(name, tl)
+			}
+		}
+		p.plain = encodeBlock(&agent.ToolResultBlock{ToolUseID: ref.id, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
+		if !s.finder.active {
+			p.raw, p.plain = p.plain, nil
+			s.given.repair(ref.index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", clip(strings.Join(ref.names, ", "), 200))
+		} else if len(gone) > 0 {
+			s.given.repair(ref.index, agent.RepairReference, "tools that are referred to are not there: %s", clip(strings.Join(gone, ", "), 200))
+		}
+	}
+	s.given.references = nil
+}
+
+// recall loads a tool that an earlier run had loaded. Nil stands for one that there is not.
+func (f *finder) recall(name string, tl *tool) {
+	if tl != nil {
+		f.load(tl)
+		return
+	}
+	f.add(&loadedTool{def: stub(name)})
+}
+
+// mendGiven replaces a block of the given history that the API has refused by text, whatever the API
+// has against it: the conversation would never be accepted again. It reports whether there was one.
+func (s *session) mendGiven(f *failure, r *request) bool {
+	if f.status != http.StatusBadRequest {
+		return false
+	}
+	repair, ok := s.given.replaceRefused(&s.history, f.text, r.model, r.thoughts)
+	if ok {
+		s.noteRepairs(1, []agent.HistoryRepair{repair})
+	}
+	return ok
+}
