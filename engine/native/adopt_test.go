@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -40,7 +41,7 @@ func TestResultsOfAGivenHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(id, path string) modeltest.Turn {
-		return modeltest.ToolUseID(id, readTool, `{"path":`+string(encode(path))+`}`)
+		return modeltest.ToolUseID(id, readTool, `{"path":`+string(transcript.Encode(path))+`}`)
 	}
 	o := big("later")
 	o.History = mine

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
 
@@ -36,14 +37,14 @@ func (s *session) revision() uint64 {
 }
 
 // rewind forgets what the conversation has had since m, when the model knew of what told says.
-func (s *session) rewind(m mark, told *told) {
-	s.history.rewind(m)
+func (s *session) rewind(m transcript.Position, told *told) {
+	s.history.Rewind(m)
 	s.finder.told = told
 }
 
 // keep notes that the API has taken the conversation as it is.
 func (s *session) keep() {
-	s.accepted = s.history.mark()
+	s.accepted = s.history.Position()
 	s.finder.kept = s.finder.told
 	s.heard.fresh = nil
 }
@@ -88,7 +89,7 @@ func (s *session) withheld() []toolsearch.Tool {
 func (s *session) announce() {
 	f, h := &s.finder, &s.history
 	revision := s.revision()
-	if n := len(h.entries); n == 0 || h.entries[n-1].role != roleUser || f.told.table == s.table && f.told.revision == revision {
+	if n := len(h.Entries); n == 0 || h.Entries[n-1].Role != transcript.RoleUser || f.told.table == s.table && f.told.revision == revision {
 		return
 	}
 	now := &told{tools: map[string]bool{}, instructions: map[string]bool{}, table: s.table, revision: revision}
@@ -105,7 +106,7 @@ func (s *session) announce() {
 		parts = append(parts, fmt.Sprintf("%d more tools can be loaded with %s now:\n%s", len(fresh), searchTool, toolsearch.Summary(fresh, maxNames)))
 	}
 	if gone := missing(f.told.tools, now.tools); len(gone) > 0 && f.active {
-		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), clip(strings.Join(gone, ", "), maxGone)))
+		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), transcript.Clip(strings.Join(gone, ", "), maxGone)))
 	}
 	for server := range f.told.instructions {
 		now.instructions[server] = true
@@ -129,7 +130,7 @@ func (s *session) pendingText() string {
 		return ""
 	}
 	return fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
-		clip(oneLines(names), maxGone), searchTool)
+		transcript.Clip(oneLines(names), maxGone), searchTool)
 }
 
 // missing are the names that were there and are no longer, sorted.

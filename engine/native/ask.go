@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -38,7 +39,7 @@ func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) 
 
 // deny answers a call that may not run, and lists it. An automatic denial is a message of its own.
 func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text string, automatic bool) *answer {
-	if isBlank(text) {
+	if transcript.IsBlank(text) {
 		text = fmt.Sprintf("Permission to use %s has been denied.", c.use.Name)
 	}
 	t.mu.Lock()
@@ -128,7 +129,7 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 // promptTool asks the MCP tool that Options.PermissionPromptTool names.
 func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResult, error) {
 	p := t.s.table.prompt
-	question := encode(struct {
+	question := transcript.Encode(struct {
 		ToolName  string          `json:"tool_name"`
 		Input     json.RawMessage `json:"input"`
 		ToolUseID string          `json:"tool_use_id"`
@@ -138,7 +139,7 @@ func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResu
 		return nil, err
 	}
 	if res.IsError {
-		return nil, fmt.Errorf("the permission prompt tool failed: %s", clip(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
+		return nil, fmt.Errorf("the permission prompt tool failed: %s", transcript.Clip(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
 	}
 	v, err := permission.ParsePromptResult([]byte(res.Text()))
 	if err != nil {

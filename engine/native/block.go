@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // message is the block as the program hears it. That of a whole block is made once.
@@ -24,7 +25,7 @@ func (b *block) makeMessage() agent.Block {
 	case "text":
 		t := &agent.TextBlock{Text: b.text.String()}
 		if len(b.citations) > 0 {
-			t.Extra = agent.Fields{"citations": encode(b.citations)}
+			t.Extra = agent.Fields{"citations": transcript.Encode(b.citations)}
 		}
 		return t
 	case "thinking":
@@ -49,22 +50,22 @@ func (b *block) extra() agent.Fields {
 }
 
 // sent is the block as it goes back to the model; false if it must not.
-func (b *block) sent() (part, bool) {
+func (b *block) sent() (transcript.Part, bool) {
 	switch b.kind {
 	case "text":
 		// The API refuses empty texts, which it sometimes says itself.
-		return part{raw: encodeBlock(b.message())}, !isBlank(b.text.String())
+		return transcript.Part{Raw: transcript.EncodeBlock(b.message())}, !transcript.IsBlank(b.text.String())
 	case "thinking":
 		// Without a signature it was cut off, or comes from a server that does not sign.
-		return part{raw: encodeBlock(b.message()), thought: true}, b.signature.Len() > 0
+		return transcript.Part{Raw: transcript.EncodeBlock(b.message()), Thought: true}, b.signature.Len() > 0
 	case "redacted_thinking":
-		return part{raw: canonical(encode(b.merged())), thought: true}, true
+		return transcript.Part{Raw: transcript.Canonical(transcript.Encode(b.merged())), Thought: true}, true
 	case "tool_use":
 		sent := *b.message().(*agent.ToolUseBlock)
-		sent.Name = validName(sent.Name)
-		return part{raw: encodeBlock(&sent)}, true
+		sent.Name = transcript.ValidName(sent.Name)
+		return transcript.Part{Raw: transcript.EncodeBlock(&sent)}, true
 	}
-	return part{raw: canonical(encode(b.merged()))}, true
+	return transcript.Part{Raw: transcript.Canonical(transcript.Encode(b.merged()))}, true
 }
 
 // merged is the block's start with what the deltas brought.
@@ -79,7 +80,7 @@ func (b *block) merged() json.RawMessage {
 	if b.input.Len() > 0 && json.Valid(b.input.Bytes()) {
 		fields["input"] = bytes.Clone(b.input.Bytes())
 	}
-	return encode(fields)
+	return transcript.Encode(fields)
 }
 
 // fields are those of the block's start, with what the deltas brought but a tool call's input; nil if the
@@ -93,7 +94,7 @@ func (b *block) fields() agent.Fields {
 		fields[name] = g.json()
 	}
 	if len(b.citations) > 0 {
-		fields["citations"] = encode(b.citations)
+		fields["citations"] = transcript.Encode(b.citations)
 	}
 	return fields
 }
@@ -115,9 +116,9 @@ func (b *block) arguments() (json.RawMessage, error) {
 	case len(raw) == 0 || string(raw) == "null":
 		return empty, nil
 	case !json.Valid(raw):
-		return empty, fmt.Errorf("it is not valid JSON: %s", clip(string(raw), 200))
+		return empty, fmt.Errorf("it is not valid JSON: %s", transcript.Clip(string(raw), 200))
 	case raw[0] != '{':
-		return empty, fmt.Errorf("it is not a JSON object: %s", clip(string(raw), 200))
+		return empty, fmt.Errorf("it is not a JSON object: %s", transcript.Clip(string(raw), 200))
 	}
-	return fixSurrogates(bytes.Clone(raw)), nil
+	return transcript.FixSurrogates(bytes.Clone(raw)), nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -32,10 +33,10 @@ type answer struct {
 }
 
 // part is the answer as the model is sent it.
-func (a answer) part() part {
-	p := part{raw: encodeBlock(a.result)}
+func (a answer) part() transcript.Part {
+	p := transcript.Part{Raw: transcript.EncodeBlock(a.result)}
 	if a.plain != nil {
-		p.plain = encodeBlock(a.plain)
+		p.Plain = transcript.EncodeBlock(a.plain)
 	}
 	return p
 }
@@ -51,12 +52,12 @@ const (
 // errorAnswer answers a call with an error text for the model. Much of it comes from servers and hooks.
 func errorAnswer(c *call, text string) answer {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if isBlank(text) {
+	if transcript.IsBlank(text) {
 		text = "Unknown error"
 	}
 	return answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(toolresult.EscapeHostTags(cutError(text))), IsError: true},
-		raw:    encode("Error: " + text),
+		raw:    transcript.Encode("Error: " + text),
 	}
 }
 
@@ -65,7 +66,7 @@ func misuse(c *call, format string, args ...any) *answer {
 	text := "<tool_use_error>Error: " + toolresult.EscapeHostTags(strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")) + "</tool_use_error>"
 	return &answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(cutError(text)), IsError: true},
-		raw:    encode("Error: " + text),
+		raw:    transcript.Encode("Error: " + text),
 	}
 }
 
@@ -181,7 +182,7 @@ func (t *turn) await(c *call) *answer {
 	_, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	switch {
 	case found && server.Error != "":
-		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, clip(server.Error, 500))
+		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, transcript.Clip(server.Error, 500))
 	case found:
 		return misuse(c, "No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
 	case t.s.finder.active:
@@ -253,7 +254,7 @@ func failedCall(c *call, err error) answer {
 func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) answer {
 	t.s.named.addFrom(c.tool.Server, res)
 	blocks := toolresult.Convert(t.ctx, c.tool.Server, c.tool.Name, res, &toolresult.ConvertOptions{Save: t.s.store.Save})
-	content := modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
+	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
 	if res.IsError && t.s.finder.unread(c.tool) && !fitsSchema(c.tool.InputSchema, args) {
 		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
 	}
@@ -272,11 +273,11 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 // more to it than blocks, or "Error: " and the text.
 func rawResult(res *mcpserver.Result) json.RawMessage {
 	if res.IsError {
-		return encode("Error: " + strings.ToValidUTF8(res.Text(), "\uFFFD"))
+		return transcript.Encode("Error: " + strings.ToValidUTF8(res.Text(), "\uFFFD"))
 	}
 	whole, err := res.MarshalJSON()
 	if err != nil {
-		return encode("Error: " + err.Error())
+		return transcript.Encode("Error: " + err.Error())
 	}
 	var parts struct {
 		Content           json.RawMessage `json:"content"`
@@ -284,10 +285,10 @@ func rawResult(res *mcpserver.Result) json.RawMessage {
 		Meta              json.RawMessage `json:"_meta,omitempty"`
 	}
 	if json.Unmarshal(whole, &parts) != nil || len(parts.Content) == 0 {
-		return encode([]string{})
+		return transcript.Encode([]string{})
 	}
 	if len(parts.StructuredContent) == 0 && len(parts.Meta) == 0 {
 		return parts.Content
 	}
-	return encode(parts)
+	return transcript.Encode(parts)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -541,7 +542,7 @@ func TestFixSurrogates(t *testing.T) {
 		`{"\udc00":"\u00e9\n\ud800 "}`: `{"\ufffd":"\u00e9\n\ufffd "}`,
 		`"\u12`:                        `"\u12`,
 	} {
-		if got := string(fixSurrogates(json.RawMessage(in))); got != want {
+		if got := string(transcript.FixSurrogates(json.RawMessage(in))); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // A contextState is what the latest request was made of. It is immutable.
@@ -66,7 +67,7 @@ func (s *session) firstContext(ctx context.Context) *contextState {
 	search := !s.searchOff() && s.finder.mode.searches(t.deferrableSize(), s.wantedModel())
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
-		system: len(encodeBlocks(systemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.size,
+		system: len(encodeBlocks(systemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.Size,
 	}
 }
 
@@ -75,7 +76,7 @@ func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
 	u := &agent.ContextUsage{Model: c.model}
 	var mcpTokens, deferred, ownTokens int64
 	for _, t := range c.table.tools {
-		n, loaded := tokensOf(len(encode(t.definition()))), c.loaded(t)
+		n, loaded := tokensOf(len(transcript.Encode(t.definition()))), c.loaded(t)
 		switch {
 		case t.run != nil:
 			ownTokens += n
@@ -89,7 +90,7 @@ func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
 	}
 	slices.SortStableFunc(u.MCPTools, func(a, b agent.ContextTool) int { return cmp.Compare(a.ServerName, b.ServerName) })
 	for _, t := range own {
-		ownTokens += tokensOf(len(encode(t)))
+		ownTokens += tokensOf(len(transcript.Encode(t)))
 	}
 	system, messages := tokensOf(c.system), tokensOf(c.messages)
 	u.TotalTokens = system + ownTokens + mcpTokens + messages

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // Price is what a model costs, in US dollars for a million tokens.
@@ -75,7 +76,7 @@ func modelOf(name string) string {
 
 // specOf returns what is known of a model. Names that cloud platforms give to the models count too.
 func specOf(model string) (modelSpec, bool) {
-	spec, ok := modelSpecs[plainModel(model)]
+	spec, ok := modelSpecs[transcript.PlainModel(model)]
 	return spec, ok
 }
 

@@ -13,13 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
 // marked is a text with a breakpoint of the cache.
 func marked(text, mark string) *agent.TextBlock {
-	return &agent.TextBlock{Text: text, Extra: agent.Fields{cacheField: json.RawMessage(mark)}}
+	return &agent.TextBlock{Text: text, Extra: agent.Fields{transcript.CacheField: json.RawMessage(mark)}}
 }
 
 const (
@@ -62,7 +63,7 @@ func TestBreakpointsOfTheProgram(t *testing.T) {
 					}
 				}
 				body := string(model.Last().Body)
-				if n := strings.Count(body, `"cache_control"`); n == 0 || n > maxMarks {
+				if n := strings.Count(body, `"cache_control"`); n == 0 || n > transcript.MaxBreakpoints {
 					t.Errorf("%d breakpoints: %s", n, body)
 				}
 				if !strings.Contains(body, `"text":`+tt.kept+`,"cache_control":{"type":"ephemeral"`) {
@@ -82,7 +83,7 @@ func TestNoBreakpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if body := model.Last().Body; bytes.Contains(body, []byte(cacheField)) {
+	if body := model.Last().Body; bytes.Contains(body, []byte(transcript.CacheField)) {
 		t.Errorf("sent %s", body)
 	}
 }
@@ -93,7 +94,7 @@ func TestNoBreakpoints(t *testing.T) {
 // fault D6
 func TestImagesAreFittedOnEntry(t *testing.T) {
 	large := func() *agent.ImageBlock { return imageOf("image/png", picture(2500, 1000)) }
-	inDocument := &agent.UnknownBlock{Type: "document", Raw: json.RawMessage(fmt.Sprintf(`{"type":"document","title":"t","source":{"type":"content","content":[%s,{"type":"text","text":"below"}]}}`, encode(large())))}
+	inDocument := &agent.UnknownBlock{Type: "document", Raw: json.RawMessage(fmt.Sprintf(`{"type":"document","title":"t","source":{"type":"content","content":[%s,{"type":"text","text":"below"}]}}`, transcript.Encode(large())))}
 	hook := &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
 		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{large()}}, nil
 	}}}}
@@ -143,9 +144,9 @@ func TestImagesAreFittedOnEntry(t *testing.T) {
 
 // The program hears what became of its image; one that is fine stays as it is.
 func TestFittedImagesAreToldOf(t *testing.T) {
-	small := imageOf("image/png", picture(maxImageSide, 1))
+	small := imageOf("image/png", picture(transcript.MaxImageSide, 1))
 	c := open(t, modeltest.New(t, modeltest.Text("x"), modeltest.Text("y")), &agent.Options{ReplayUserMessages: true})
-	for want, b := range map[string]agent.Block{"": small, tagImageFitted: imageOf("image/png", picture(maxImageSide+1, 1))} {
+	for want, b := range map[string]agent.Block{"": small, tagImageFitted: imageOf("image/png", picture(transcript.MaxImageSide+1, 1))} {
 		if err := c.SendInput(t.Context(), &agent.Input{Content: agent.Content{b}}); err != nil {
 			t.Fatal(err)
 		}
@@ -154,8 +155,8 @@ func TestFittedImagesAreToldOf(t *testing.T) {
 			t.Errorf("told %q, want %q", got, want)
 		}
 		replay := last[*agent.User](msgs)
-		if same := bytes.Equal(encodeBlock(replay.Message.Content[0]), encodeBlock(b)); same != (want == "") {
-			t.Errorf("the replay has %.200s", encode(replay.Message.Content))
+		if same := bytes.Equal(transcript.EncodeBlock(replay.Message.Content[0]), transcript.EncodeBlock(b)); same != (want == "") {
+			t.Errorf("the replay has %.200s", transcript.Encode(replay.Message.Content))
 		}
 	}
 }
@@ -173,20 +174,20 @@ func TestExactImageLimits(t *testing.T) {
 		data []byte
 		fits bool
 	}{
-		{"as many bytes as are allowed", sized(maxImageBase64), true},
-		{"four bytes more", sized(maxImageBase64 + 4), false},
-		{"as wide as is allowed", picture(maxImageSide, 1), true},
-		{"as high as is allowed", picture(1, maxImageSide), true},
-		{"one pixel wider", picture(maxImageSide+1, 1), false},
-		{"one pixel higher", picture(1, maxImageSide+1), false},
+		{"as many bytes as are allowed", sized(transcript.MaxImageBase64), true},
+		{"four bytes more", sized(transcript.MaxImageBase64 + 4), false},
+		{"as wide as is allowed", picture(transcript.MaxImageSide, 1), true},
+		{"as high as is allowed", picture(1, transcript.MaxImageSide), true},
+		{"one pixel wider", picture(transcript.MaxImageSide+1, 1), false},
+		{"one pixel higher", picture(1, transcript.MaxImageSide+1), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := imageOf("image/png", tt.data)
-			if got := fitsAPI(b.Source, tt.data); got != tt.fits {
+			if got := transcript.FitsAPI(b.Source, tt.data); got != tt.fits {
 				t.Errorf("in the history: %v", got)
 			}
-			if _, note := fitGivenImage(t.Context(), b); (note == "") != tt.fits {
+			if _, note := transcript.FitGivenImage(t.Context(), b); (note == "") != tt.fits {
 				t.Errorf("in an input: %q", note)
 			}
 		})
@@ -196,13 +197,13 @@ func TestExactImageLimits(t *testing.T) {
 		source agent.ImageSource
 		kept   bool
 	}{
-		{agent.ImageSource{Type: "url", URL: strings.Repeat("u", maxURL)}, true},
-		{agent.ImageSource{Type: "url", URL: strings.Repeat("u", maxURL+1)}, false},
+		{agent.ImageSource{Type: "url", URL: strings.Repeat("u", transcript.MaxURL)}, true},
+		{agent.ImageSource{Type: "url", URL: strings.Repeat("u", transcript.MaxURL+1)}, false},
 		{agent.ImageSource{Type: "file", FileID: long}, true},
 		{agent.ImageSource{Type: "file", FileID: long + "x"}, false},
 	} {
-		var l loader
-		blocks := l.image(0, &agent.ImageBlock{Source: tt.source})
+		var l transcript.Loader
+		blocks := l.Image(0, &agent.ImageBlock{Source: tt.source})
 		if _, ok := blocks[0].(*agent.ImageBlock); ok != tt.kept {
 			t.Errorf("an image of type %s and %d bytes: kept %v", tt.source.Type, len(tt.source.URL+tt.source.FileID), ok)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // A failure is why a request failed, in the terms of the messages that report it.
@@ -91,7 +92,7 @@ func (f *failure) fromAPI(api *anthropic.Error) {
 	f.kind = kindOf(f.status, typ, api.Message)
 	message := api.Message
 	if message == "" {
-		message = clip(strings.TrimSpace(api.RawJSON()), 500)
+		message = transcript.Clip(strings.TrimSpace(api.RawJSON()), 500)
 	}
 	if message == "" {
 		message = http.StatusText(f.status)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolresult"
 	"github.com/tenon-sdk/tenon/toolschema"
 )
@@ -36,7 +37,7 @@ func escapeJSON(raw json.RawMessage, all bool) json.RawMessage {
 	if v = e.value(v, all); !e.changed {
 		return raw
 	}
-	return encode(v)
+	return transcript.Encode(v)
 }
 
 // A tagEscaper escapes the host's tags in a JSON value.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -74,7 +75,7 @@ func goOn(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: the model reads something else:\n%s", seed, diff)
 		for _, m := range record {
 			if _, ok := m.(*agent.StreamEvent); !ok {
-				t.Logf("%s", encode(m))
+				t.Logf("%s", transcript.Encode(m))
 			}
 		}
 	}
@@ -113,7 +114,7 @@ func (s *scene) probe(c *agent.Client, model *modeltest.Model) []string {
 	var blocks []string
 	for _, m := range model.Last().Messages {
 		for _, b := range m.Content {
-			blocks = append(blocks, m.Role+" "+strings.Replace(string(b.Raw), `,"cache_control":`+string(ephemeral), "", 1))
+			blocks = append(blocks, m.Role+" "+strings.Replace(string(b.Raw), `,"cache_control":`+string(transcript.Ephemeral), "", 1))
 			if b.Text == "the last input" {
 				return blocks // what follows is news of the servers
 			}
@@ -133,7 +134,7 @@ func FuzzHistory(f *testing.F) {
 	} {
 		var lines []string
 		for _, m := range seed {
-			lines = append(lines, string(encode(m)))
+			lines = append(lines, string(transcript.Encode(m)))
 		}
 		f.Add(strings.Join(lines, "\n"))
 	}
@@ -145,9 +146,9 @@ func FuzzHistory(f *testing.F) {
 			}
 		}
 		s := &session{table: &table{}, opts: &agent.Options{Logger: slog.New(slog.DiscardHandler)}}
-		s.history, s.given = loadHistory(t.Context(), msgs, DefaultModel)
+		s.history, s.given = transcript.Load(t.Context(), msgs, DefaultModel)
 		s.settleReferences()
-		s.history.addUser(textPart("next"))
+		s.history.AddUser(transcript.TextPart("next"))
 		body, _ := (&request{model: DefaultModel, maxTokens: 100}).body(&s.history)
 		model := modeltest.New(nil, modeltest.Text("well"))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model.test/v1/messages", bytes.NewReader(body))

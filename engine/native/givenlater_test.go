@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -28,8 +29,8 @@ func TestRefusedBlockOfAHistory(t *testing.T) {
 		index   int
 		change  map[int]string // of whole; with nothing, the line is gone
 	}{
-		{"messages.0.content.0.image.source.base64: Could not process image", 0, map[int]string{0: "user: " + textRefused}},
-		{"messages.2.content.1.tool_result.content.0.text: no", 2, map[int]string{6: "user: tool_result toolu_2 text q\n" + textRefused}},
+		{"messages.0.content.0.image.source.base64: Could not process image", 0, map[int]string{0: "user: " + transcript.TextRefused}},
+		{"messages.2.content.1.tool_result.content.0.text: no", 2, map[int]string{6: "user: tool_result toolu_2 text q\n" + transcript.TextRefused}},
 		{"messages.1.content.1.tool_use.caller: no", 1, map[int]string{
 			3: `assistant: [A call of mcp__s__w with the input {"n":12345678901234567890}]`,
 			5: "user: tool_result toolu_2 text q", 6: "user: [Its result: r]",

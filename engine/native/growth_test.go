@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -162,7 +163,7 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 	}
 	long := strings.Repeat("long ", 10_000)
 	reference := func(i int) *agent.ToolResultBlock {
-		raw := encode(toolReference{"tool_reference", id(i)})
+		raw := transcript.Encode(transcript.ToolReference{"tool_reference", id(i)})
 		return &agent.ToolResultBlock{ToolUseID: id(i), Content: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: raw}}}
 	}
 	cases := map[string]func(n int) []agent.Message{
@@ -204,15 +205,15 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 				return growth.Bytes(func() {
 					s := &session{table: &table{byName: map[string]*tool{}}}
 					s.finder.active = true
-					s.history, s.given = loadHistory(t.Context(), in, DefaultModel)
+					s.history, s.given = transcript.Load(t.Context(), in, DefaultModel)
 					s.settleReferences()
-					(&request{marks: s.history.marks()}).body(&s.history)
+					(&request{marks: s.history.Breakpoints()}).body(&s.history)
 				})
 			})
 		})
 	}
 	ctx, late := growth.EndsAfter(t, 3)
-	loadHistory(ctx, cases["turns"](1000), DefaultModel)
+	transcript.Load(ctx, cases["turns"](1000), DefaultModel)
 	if late() > 1 {
 		t.Errorf("%d messages were read after the end", late())
 	}
@@ -261,7 +262,7 @@ func TestAnnouncementsGrowWithTheServers(t *testing.T) {
 	}
 	event := json.RawMessage(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
 	growth.AtMost(t, 8*maxFillIn, []int{10, 1000, 100_000}, func(n int) int {
-		in := encode(map[string]string{"x": strings.Repeat("${a}", n)})
+		in := transcript.Encode(map[string]string{"x": strings.Repeat("${a}", n)})
 		return growth.Bytes(func() { _, _ = fillIn(in, event) }) // too much, or not
 	})
 }
@@ -276,7 +277,7 @@ func TestSearchInAStoredResultEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := encode(map[string]string{"path": path, "pattern": "^(a|a)*$"})
+	args := transcript.Encode(map[string]string{"path": path, "pattern": "^(a|a)*$"})
 	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: readTool}}
 	whole := growth.Looks(t, func(ctx context.Context) { (&turn{s: s, ctx: ctx}).readStored(c, args) })
 	ctx, late := growth.EndsAfter(t, 2)
@@ -302,7 +303,7 @@ func TestResultsGrowWithTheirContent(t *testing.T) {
 	growth.Check(t, 1000, func(n int) int {
 		content := agent.Content{}
 		for range n {
-			content = append(content, &agent.TextBlock{Text: "x", Extra: agent.Fields{cacheField: ephemeral}})
+			content = append(content, &agent.TextBlock{Text: "x", Extra: agent.Fields{transcript.CacheField: transcript.Ephemeral}})
 		}
 		return growth.Bytes(func() { tr.cleanContent(c, content) })
 	})

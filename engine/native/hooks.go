@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -261,12 +262,12 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 // cleanContent is what hooks have put in the place of a result, with what the API takes of it: a block that
 // it refuses would cost the result, and the turn.
 func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
-	l := &loader{}
+	l := &transcript.Loader{}
 	var out agent.Content
-	for _, b := range withoutReferences(content) {
-		out = append(out, l.readable(0, b, true)...)
+	for _, b := range transcript.WithoutReferences(content) {
+		out = append(out, l.Readable(0, b, true)...)
 	}
-	for _, r := range l.repairs {
+	for _, r := range l.Repairs {
 		if r.Kind != agent.RepairEmpty {
 			t.s.warn("hook_output", "The output that a PostToolUse hook gave %s was changed, so that the model can be sent it: %s.", c.use.Name, r.Detail)
 			break // one faulty hook is enough to know of
@@ -339,7 +340,7 @@ func (s *session) sessionStart() []string {
 		return nil
 	}
 	var texts []string
-	in := &agent.SessionStart{HookInput: s.hookInput(event), Source: s.given.source(), Model: s.wantedModel()}
+	in := &agent.SessionStart{HookInput: s.hookInput(event), Source: s.given.Source(), Model: s.wantedModel()}
 	for _, o := range callHooks(s.life, s, event, s.opts.Hooks.SessionStart, in.Source, false, in).outs {
 		if o.SystemMessage != "" {
 			s.note("informational", informational{Content: o.SystemMessage, Level: "notice"})

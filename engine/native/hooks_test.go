@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 	"github.com/tenon-sdk/tenon/permission"
@@ -289,7 +290,7 @@ func TestFaultyHookOutput(t *testing.T) {
 		"a result":      result("a", "b"),
 		"nothing":       nil,
 		"other fields":  &agent.TextBlock{Text: "x", Extra: agent.Fields{"a": json.RawMessage(`1`)}},
-		"wide":          imageOf("image/png", picture(maxImageSide+1, 1)),
+		"wide":          imageOf("image/png", picture(transcript.MaxImageSide+1, 1)),
 		"a wrong image": &agent.UnknownBlock{Type: "image", Raw: json.RawMessage(`{"type":"image","source":7}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +310,7 @@ func TestFaultyHookOutput(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
 	o.ToolSearch = agent.ToolSearchOn
 	o.Hooks = &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
-		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: encode(toolReference{"tool_reference", "mcp__s__none"})}}}, nil
+		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{"tool_reference", "mcp__s__none"})}}}, nil
 	}}}}
 	if r, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o); r.IsError || results(msgs)[0].Text() != "[tool mcp__s__none]" {
 		t.Errorf("a reference: %+v, of the call %+v", r, results(msgs)[0])

@@ -12,6 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
@@ -102,7 +103,7 @@ func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 		switch {
 		case b.Type == "image":
 			out, others = append(out, others[0]), others[1:]
-		case !isBlank(b.Text):
+		case !transcript.IsBlank(b.Text):
 			out = append(out, &agent.TextBlock{Text: b.Text})
 		}
 	}
@@ -116,10 +117,10 @@ func (a *api) countTokens(ctx context.Context, model, text string) (int, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	body := encode(struct {
+	body := transcript.Encode(struct {
 		Model    string     `json:"model"`
 		Messages []textTurn `json:"messages"`
-	}{model, []textTurn{{roleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
+	}{model, []textTurn{{transcript.RoleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
 	var res struct {
 		InputTokens *int `json:"input_tokens"`
 	}

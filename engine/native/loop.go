@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -121,9 +122,9 @@ type turn struct {
 	cancel  context.CancelCauseFunc
 	began   time.Time
 	apiTime time.Duration
-	start   mark  // the history before the turn
-	told    *told // what the model knew of the servers then
-	asked   int   // how often the model was asked
+	start   transcript.Position // the history before the turn
+	told    *told               // what the model knew of the servers then
+	asked   int                 // how often the model was asked
 	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
 	askedBefore int
 	clock       *time.Timer // that ends the turn in time; nil without a limit
@@ -201,7 +202,7 @@ func (t *turn) run(in *agent.Input) *agent.Result {
 	s.preferModel()
 	s.refreshTable(t.ctx)
 	s.greet()
-	t.start, t.told = s.history.mark(), s.finder.told
+	t.start, t.told = s.history.Position(), s.finder.told
 	s.heard.turn = nil
 	if t.ctx.Err() != nil {
 		return t.tooLate(in)
@@ -247,7 +248,7 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 	if why != "" {
 		return why, agent.ReasonTurnSetupFailed
 	}
-	t.s.history.addUser(parts...)
+	t.s.history.AddUser(parts...)
 	t.s.replay(in, parts)
 	for _, text := range t.s.startContext {
 		t.s.tell(text)
@@ -263,7 +264,7 @@ func (t *turn) tooLate(in *agent.Input) *agent.Result {
 		t.uuids = append(t.uuids, in.UUID)
 	}
 	parts := t.s.enter(t.ctx, in.Content)
-	t.s.history.addUser(parts...)
+	t.s.history.AddUser(parts...)
 	t.s.replay(in, parts)
 	return t.aborted(nil, agent.ReasonAbortedStreaming)
 }
@@ -302,7 +303,7 @@ func (t *turn) step() *agent.Result {
 func (t *turn) take(resp *response) []*call {
 	var calls []*call
 	var ids []string
-	var parts []part
+	var parts []transcript.Part
 	for i, b := range resp.blocks {
 		if p, ok := b.sent(); ok {
 			parts = append(parts, p)
@@ -318,7 +319,7 @@ func (t *turn) take(resp *response) []*call {
 		calls = append(calls, c)
 		ids = append(ids, c.use.ID)
 	}
-	t.s.history.addAssistant(resp.asked, parts, ids)
+	t.s.history.AddAssistant(resp.asked, parts, ids)
 	t.s.keep()
 	t.silence(resp)
 	return calls
@@ -348,11 +349,11 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 		t.stopped.Store(true)
 	}
 	answers := t.runCalls(calls, t.report)
-	var parts []part
+	var parts []transcript.Part
 	for _, a := range answers {
 		parts = append(parts, a.part())
 	}
-	t.s.history.addUser(parts...)
+	t.s.history.AddUser(parts...)
 	for _, a := range answers { // results come first in a message
 		if a.after != "" {
 			t.s.tell(a.after)
@@ -381,7 +382,7 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 // report hands out the answer to a call.
 func (t *turn) report(_ *call, a answer) {
 	m := &agent.User{
-		Message:       agent.UserMessage{Role: roleUser, Content: agent.Content{a.result}},
+		Message:       agent.UserMessage{Role: transcript.RoleUser, Content: agent.Content{a.result}},
 		ToolUseResult: a.raw, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	}
 	t.s.emit(m)
@@ -464,8 +465,8 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Category    string `json:"category"`
 		Explanation string `json:"explanation"`
 	}
-	decodeLoose(resp.stopDetails, &details)
-	text := textModelRefused
+	transcript.DecodeLoose(resp.stopDetails, &details)
+	text := transcript.TextModelRefused
 	if details.Explanation != "" {
 		text += " " + details.Explanation
 	}
@@ -502,18 +503,18 @@ func (t *turn) dropRefused(f *failure) {
 	t.s.rewind(t.s.accepted, t.s.finder.kept)
 	t.supersedes = append(t.supersedes, t.s.heard.fresh...)
 	t.s.heard.fresh = nil
-	n := len(h.entries)
-	if n == 0 || len(h.entries[n-1].calls) == 0 {
+	n := len(h.Entries)
+	if n == 0 || len(h.Entries[n-1].Calls) == 0 {
 		return
 	}
-	var parts []part
-	for _, id := range h.entries[n-1].calls {
-		parts = append(parts, part{raw: encode(&agent.ToolResultBlock{
+	var parts []transcript.Part
+	for _, id := range h.Entries[n-1].Calls {
+		parts = append(parts, transcript.Part{Raw: transcript.Encode(&agent.ToolResultBlock{
 			ToolUseID: id, IsError: true,
-			Content: agent.TextContent(droppedResult(f.text)),
+			Content: agent.TextContent(transcript.DroppedResult(f.text)),
 		})})
 	}
-	h.addUser(parts...)
+	h.AddUser(parts...)
 }
 
 // aborted is the result of a turn that was interrupted, among tool calls or while the model spoke.
@@ -562,7 +563,7 @@ func (t *turn) keepPartial(resp *response) {
 	if resp == current && len(resp.blocks) == 0 {
 		t.silence(resp)
 	}
-	var parts, answers []part
+	var parts, answers []transcript.Part
 	var ids []string
 	for _, b := range resp.blocks {
 		p, ok := b.sent()
@@ -581,14 +582,14 @@ func (t *turn) keepPartial(resp *response) {
 			t.s.heard.add(m.UUID)
 		}
 	}
-	t.s.history.addAssistant(resp.asked, parts, ids)
+	t.s.history.AddAssistant(resp.asked, parts, ids)
 	t.s.keep()
 	for _, c := range resp.calls() {
 		a := errorAnswer(c, textInterrupted)
 		t.report(c, a)
 		answers = append(answers, a.part())
 	}
-	t.s.history.addUser(answers...)
+	t.s.history.AddUser(answers...)
 	t.orphans = nil
 }
 
@@ -618,7 +619,7 @@ func (t *turn) synthetic(kind, text string) {
 	t.s.emit(&agent.Assistant{
 		Supersedes: supersedes,
 		Message: agent.APIMessage{
-			ID: uuid.NewString(), Role: roleAssistant, Model: "<synthetic>", StopReason: "stop_sequence",
+			ID: uuid.NewString(), Role: transcript.RoleAssistant, Model: "<synthetic>", StopReason: "stop_sequence",
 			Content: agent.Content{&agent.TextBlock{Text: text}},
 		},
 		Error: kind, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),

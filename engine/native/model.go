@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 const (
@@ -32,7 +33,7 @@ func (t *turn) request() (*response, *failure) {
 		began := time.Now()
 		t.heard = nil
 		r := s.request()
-		body, messages := r.body(s.history.trimmed())
+		body, messages := r.body(s.history.Trimmed())
 		s.noteContext(r, messages)
 		resp, err := s.api.send(t.ctx, body, t.sink(began))
 		t.apiTime += time.Since(began)
@@ -51,7 +52,7 @@ func (t *turn) request() (*response, *failure) {
 		f := classify(err)
 		if f.aboutReferences() && s.finder.active && !s.plainly() {
 			s.api.plain.Store(true)
-			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", clip(f.text, 300))
+			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", transcript.Clip(f.text, 300))
 			continue
 		}
 		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
@@ -60,7 +61,7 @@ func (t *turn) request() (*response, *failure) {
 		}
 		if f.aboutThinking() && rethoughts < 2 {
 			rethoughts++
-			s.thoughts = (s.thoughts + 1) % (noThoughts + 1)
+			s.thoughts = (s.thoughts + 1) % (transcript.NoThoughts + 1)
 			continue
 		}
 		if mended < maxQuarantines && s.mendGiven(f, r) {
@@ -102,7 +103,7 @@ func (t *turn) again(f *failure, attempt, unreachable int) bool {
 		return false
 	}
 	wait := backoff(attempt, f.after)
-	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind, clip(f.text, 500)})
+	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind, transcript.Clip(f.text, 500)})
 	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
 		"attempt", attempt, "wait", wait, "status", f.status, "error", f.text)
 	timer := time.NewTimer(wait)
@@ -144,10 +145,10 @@ func (t *turn) quarantine(f *failure) bool {
 		return false
 	}
 	tl := s.offer.sent[f.tool]
-	s.quarantined[tl.FullName] = "the API refused it: " + clip(f.text, 300)
+	s.quarantined[tl.FullName] = "the API refused it: " + transcript.Clip(f.text, 300)
 	s.finder.refused(tl.model.Name)
 	s.freshTable(t.ctx)
-	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, clip(f.text, 300))
+	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, transcript.Clip(f.text, 300))
 	return true
 }
 
@@ -216,18 +217,18 @@ func (s *session) request() *request {
 		thoughts: s.thoughts,
 	}
 	if !s.engine.opts.DisablePromptCaching {
-		r.marks = s.history.marks()
+		r.marks = s.history.Breakpoints()
 	}
 	if s.prompt == nil {
 		s.prompt = append([]json.RawMessage{}, systemBlocks(append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)...)
 	}
-	r.system = encodeBlocks(s.prompt, r.marks.prompt)
-	r.tools = s.tools(r.plain, r.marks.prompt && r.system == nil).json
+	r.system = encodeBlocks(s.prompt, r.marks.Prompt)
+	r.tools = s.tools(r.plain, r.marks.Prompt && r.system == nil).json
 	if r.maxTokens == 0 {
 		r.maxTokens = maxTokensFor(s.model)
 	}
 	if th := s.opts.Thinking; th != nil {
-		r.thinking = encode(struct {
+		r.thinking = transcript.Encode(struct {
 			Type    string `json:"type"`
 			Budget  int    `json:"budget_tokens,omitempty"`
 			Display string `json:"display,omitempty"`
@@ -237,7 +238,7 @@ func (s *session) request() *request {
 		}
 	}
 	if s.opts.Effort != "" {
-		r.output = encode(struct {
+		r.output = transcript.Encode(struct {
 			Effort string `json:"effort"`
 		}{s.opts.Effort})
 	}
@@ -250,7 +251,7 @@ func (t *turn) sink(began time.Time) sink {
 	return sink{
 		block: func(r *response, b *block) {
 			if b.kind == "tool_use" {
-				b.id = t.s.history.identify(b.id)
+				b.id = t.s.history.Identify(b.id)
 			}
 			m := t.assistant(r, b)
 			m.Supersedes = t.supersedes
@@ -281,7 +282,7 @@ func (t *turn) assistant(r *response, b *block) *agent.Assistant {
 	}
 	return &agent.Assistant{
 		Message: agent.APIMessage{
-			ID: r.id, Role: roleAssistant, Model: r.model, Content: content, Usage: r.usage,
+			ID: r.id, Role: transcript.RoleAssistant, Model: r.model, Content: content, Usage: r.usage,
 		},
 		RequestID: r.requestID, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	}

@@ -2,6 +2,8 @@ package native
 
 import (
 	"encoding/json"
+
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // An offer is the tools of a request. At its beginning stand those whose definitions the model always
@@ -46,7 +48,7 @@ func (s *session) makeOffer(plain, cache bool) *offer {
 	o := &offer{table: s.table, loaded: len(f.loaded), plain: plain, cache: cache}
 	var list []json.RawMessage
 	add := func(def apiTool, tl *tool) {
-		list = append(list, encode(def))
+		list = append(list, transcript.Encode(def))
 		o.sent = append(o.sent, tl)
 	}
 	for _, tl := range s.table.tools {
@@ -58,7 +60,7 @@ func (s *session) makeOffer(plain, cache bool) *offer {
 		add(def, nil)
 	}
 	if n := len(list); n > 0 && cache {
-		list[n-1] = withMark(list[n-1], ephemeral)
+		list[n-1] = transcript.WithBreakpoint(list[n-1], transcript.Ephemeral)
 	}
 	if f.active && !plain {
 		add(placeholder, nil)
@@ -72,7 +74,7 @@ func (s *session) makeOffer(plain, cache bool) *offer {
 		add(def, l.tool)
 	}
 	if len(list) > 0 {
-		o.json = encode(list)
+		o.json = transcript.Encode(list)
 	}
 	return o
 }

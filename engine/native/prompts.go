@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -173,7 +174,7 @@ func (s *session) CompleteCommand(ctx context.Context, name, argument, value str
 
 // expand makes the blocks of an input: its own, or those of the prompt that it is a command for. It
 // returns why a command cannot be carried out.
-func (t *turn) expand(in *agent.Input) ([]part, string) {
+func (t *turn) expand(in *agent.Input) ([]transcript.Part, string) {
 	text := strings.TrimLeftFunc(in.Content.Text(), unicode.IsSpace)
 	if !strings.HasPrefix(text, "/mcp__") {
 		return t.s.enter(t.ctx, in.Content), ""
@@ -181,7 +182,7 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 	c, rest, ok := t.findCommand(text[1:])
 	if !ok {
 		name, _, _ := strings.Cut(text, " ")
-		return nil, fmt.Sprintf("Unknown command: %s. %s", clip(oneLine(name), 200), t.knownCommands())
+		return nil, fmt.Sprintf("Unknown command: %s. %s", transcript.Clip(oneLine(name), 200), t.knownCommands())
 	}
 	args, err := commandArguments(c.Arguments, rest)
 	if err != nil {
@@ -195,14 +196,14 @@ func (t *turn) expand(in *agent.Input) ([]part, string) {
 	if rest = strings.TrimSpace(rest); rest != "" {
 		said += "\n<command-args>" + rest + "</command-args>"
 	}
-	parts := []part{textPart(said)}
+	parts := []transcript.Part{transcript.TextPart(said)}
 	for _, m := range res.Messages {
 		if m == nil {
 			continue
 		}
 		blocks := toolresult.Convert(t.ctx, c.Server, c.Prompt, &mcpserver.Result{Content: []mcp.Content{m.Content}}, &toolresult.ConvertOptions{Save: t.s.store.Save})
-		for _, b := range modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
-			parts = append(parts, part{raw: encodeBlock(b)})
+		for _, b := range transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.Server, c.Prompt, false, 0))) {
+			parts = append(parts, transcript.Part{Raw: transcript.EncodeBlock(b)})
 		}
 	}
 	beside := slices.DeleteFunc(slices.Clone(in.Content), func(b agent.Block) bool { _, ok := b.(*agent.TextBlock); return ok })
@@ -236,7 +237,7 @@ func (t *turn) knownCommands() string {
 	if len(names) == 0 {
 		return "No connected MCP server has prompts."
 	}
-	return "There are: " + clip(strings.Join(names, ", "), 1000)
+	return "There are: " + transcript.Clip(strings.Join(names, ", "), 1000)
 }
 
 // commandArguments reads the arguments of a command: by their order, or by name.
@@ -262,7 +263,7 @@ func commandArguments(declared []agent.CommandArgument, text string) (map[string
 		args[a.Name], open = open[0], open[1:]
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("%d arguments too many, from %q on (quote an argument that has space in it)", len(open), clip(open[0], 100))
+		return nil, fmt.Errorf("%d arguments too many, from %q on (quote an argument that has space in it)", len(open), transcript.Clip(open[0], 100))
 	}
 	for _, a := range declared {
 		if _, given := args[a.Name]; a.Required && !given {

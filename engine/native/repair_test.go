@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -30,7 +31,7 @@ func userSaid(blocks ...agent.Block) *agent.User {
 }
 
 func answered1(id string, blocks ...agent.Block) *agent.Assistant {
-	return &agent.Assistant{Message: agent.APIMessage{ID: id, Role: roleAssistant, Model: "claude-sonnet-5-5", Content: blocks}}
+	return &agent.Assistant{Message: agent.APIMessage{ID: id, Role: transcript.RoleAssistant, Model: "claude-sonnet-5-5", Content: blocks}}
 }
 
 func text(s string) *agent.TextBlock { return &agent.TextBlock{Text: s} }
@@ -127,7 +128,7 @@ func goesOnWith(t *testing.T, o *agent.Options, history ...agent.Message) (sent,
 func TestHistoryRepair(t *testing.T) {
 	const call1 = `assistant: tool_use toolu_1 mcp__s__w {"n":12345678901234567890}`
 	const call2 = `assistant: tool_use toolu_2 mcp__s__w {"n":12345678901234567890}`
-	const interrupted = "failed text " + textUnanswered
+	const interrupted = "failed text " + transcript.TextUnanswered
 	ask, hello := said("hi"), answered1("msg_1", text("hello"))
 	tests := []struct {
 		name    string
@@ -225,11 +226,11 @@ func TestHistoryRepair(t *testing.T) {
 			[]string{"user: hi", "assistant: hello"},
 			[]string{"0 empty", "2 empty", "3 empty", "3 empty", "4 empty"},
 		},
-		{"the model first", []agent.Message{hello, said("what?")}, []string{"user: " + textNoBeginning, "assistant: hello", "user: what?"}, []string{"0 beginning"}},
+		{"the model first", []agent.Message{hello, said("what?")}, []string{"user: " + transcript.TextNoBeginning, "assistant: hello", "user: what?"}, []string{"0 beginning"}},
 		{
 			"cut at the beginning",
 			[]agent.Message{userSaid(result("toolu_1", "r")), hello, said("so?")},
-			[]string{"user: " + textNoBeginning, "assistant: hello", "user: so?"},
+			[]string{"user: " + transcript.TextNoBeginning, "assistant: hello", "user: so?"},
 			[]string{"1 beginning", "0 orphaned_result"},
 		},
 		{
@@ -304,7 +305,7 @@ func TestHistoryRepair(t *testing.T) {
 		{
 			"an input and its replay",
 			[]agent.Message{&agent.User{UUID: "u1", Message: ask.Message}, hello, &agent.User{UUID: "u1", Message: said("hi, in its place").Message, IsReplay: true}},
-			[]string{"user: " + textNoBeginning, "assistant: hello", "user: hi, in its place"},
+			[]string{"user: " + transcript.TextNoBeginning, "assistant: hello", "user: hi, in its place"},
 			[]string{"1 beginning"},
 		},
 		{
@@ -331,7 +332,7 @@ func TestHistoryRepair(t *testing.T) {
 				ask, answered1("msg_1", use("toolu_1")), &agent.User{UUID: "u1", Message: userSaid(result("toolu_1", "bad")).Message},
 				&agent.Assistant{Error: "invalid_request", Supersedes: []string{"u1"}, Message: answered1("x", text("API Error: 400 bad")).Message},
 			},
-			[]string{"user: hi", call1, "user: tool_result toolu_1 failed text " + droppedResult("API Error: 400 bad")},
+			[]string{"user: hi", call1, "user: tool_result toolu_1 failed text " + transcript.DroppedResult("API Error: 400 bad")},
 			nil,
 		},
 		{"text of no encoding", []agent.Message{said("a\xffb"), answered1("msg_1", raw("text", `{"type":"text","text":"x \ud83d y"}`))}, []string{"user: a\uFFFDb", "assistant: x \uFFFD y"}, nil},
@@ -449,7 +450,7 @@ func TestHistoryMedia(t *testing.T) {
 func TestHistoryOfManyImages(t *testing.T) {
 	var blocks []agent.Block
 	for range 21 {
-		blocks = append(blocks, imageOf("image/png", picture(maxImageSide+1, 1)))
+		blocks = append(blocks, imageOf("image/png", picture(transcript.MaxImageSide+1, 1)))
 	}
 	sent, repairs := goesOnWith(t, nil, userSaid(blocks...), answered1("msg_1", text("I see")))
 	if len(repairs) != 21 || sent[0] != "user: image" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // benign are the kinds of repairs that the history of an undisturbed run has as well: what the API
@@ -23,11 +24,11 @@ type repairNote struct {
 // reportRepairs reports, once, what was changed about Options.History.
 func (s *session) reportRepairs() {
 	g := &s.given
-	if g.reported || g.count == 0 {
+	if g.Reported || g.Count == 0 {
 		return
 	}
-	g.reported = true
-	s.noteRepairs(g.count, g.repairs)
+	g.Reported = true
+	s.noteRepairs(g.Count, g.Repairs)
 }
 
 func (s *session) noteRepairs(count int, repairs []agent.HistoryRepair) {
@@ -50,15 +51,15 @@ func (s *session) noteRepairs(count int, repairs []agent.HistoryRepair) {
 // settleReferences loads the tools that the history refers to, now that it is known which there are. A
 // tool that there is not stays as a name that cannot be called: the API refuses references to nothing.
 func (s *session) settleReferences() {
-	for _, ref := range s.given.references {
-		p := &s.history.entries[ref.entry].parts[ref.part]
+	for _, ref := range s.given.References {
+		p := &s.history.Entries[ref.Entry].Parts[ref.Part]
 		var words strings.Builder
 		var gone []string
-		for _, name := range ref.names {
+		for _, name := range ref.Names {
 			tl := s.table.byName[name]
 			what := unavailable
 			if tl != nil && tl.run == nil {
-				what = clip(firstLine(tl.model.Description), 200)
+				what = transcript.Clip(firstLine(tl.model.Description), 200)
 			} else {
 				tl = nil
 				gone = append(gone, name)
@@ -68,15 +69,15 @@ func (s *session) settleReferences() {
 				s.finder.recall(name, tl)
 			}
 		}
-		p.plain = encodeBlock(&agent.ToolResultBlock{ToolUseID: ref.id, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
+		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
 		if !s.finder.active {
-			p.raw, p.plain = p.plain, nil
-			s.given.repair(ref.index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", clip(strings.Join(ref.names, ", "), 200))
+			p.Raw, p.Plain = p.Plain, nil
+			s.given.Repair(ref.Index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", transcript.Clip(strings.Join(ref.Names, ", "), 200))
 		} else if len(gone) > 0 {
-			s.given.repair(ref.index, agent.RepairReference, "tools that are referred to are not there: %s", clip(strings.Join(gone, ", "), 200))
+			s.given.Repair(ref.Index, agent.RepairReference, "tools that are referred to are not there: %s", transcript.Clip(strings.Join(gone, ", "), 200))
 		}
 	}
-	s.given.references = nil
+	s.given.References = nil
 }
 
 // recall loads a tool that an earlier run had loaded. Nil stands for one that there is not.
@@ -94,7 +95,7 @@ func (s *session) mendGiven(f *failure, r *request) bool {
 	if f.status != http.StatusBadRequest {
 		return false
 	}
-	repair, ok := s.given.replaceRefused(&s.history, f.text, r.model, r.thoughts)
+	repair, ok := s.given.ReplaceRefused(&s.history, f.text, r.model, r.thoughts)
 	if ok {
 		s.noteRepairs(1, []agent.HistoryRepair{repair})
 	}

@@ -3,6 +3,8 @@ package native
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // A request is what is the same in every request of a turn, beside the conversation.
@@ -13,17 +15,17 @@ type request struct {
 	tools     json.RawMessage // an array; nil for none
 	thinking  json.RawMessage // nil leaves it to the model
 	output    json.RawMessage // output_config; nil for none
-	thoughts  thoughtPolicy
-	marks     marks // the breakpoints of the cache
-	plain     bool  // no tool references
+	thoughts  transcript.ThoughtPolicy
+	marks     transcript.Breakpoints // the breakpoints of the cache
+	plain     bool                   // no tool references
 }
 
 // body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
 // that differs only in its last messages and their breakpoints. messages is how many bytes the conversation takes.
-func (r *request) body(h *history) (body []byte, messages int) {
-	b := make([]byte, 0, 512+len(r.system)+len(r.tools)+h.size())
+func (r *request) body(h *transcript.History) (body []byte, messages int) {
+	b := make([]byte, 0, 512+len(r.system)+len(r.tools)+h.Size())
 	b = append(b, `{"model":`...)
-	b = append(b, encode(r.model)...)
+	b = append(b, transcript.Encode(r.model)...)
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(r.maxTokens), 10)
 	b = append(b, `,"stream":true`...)
@@ -38,7 +40,7 @@ func (r *request) body(h *history) (body []byte, messages int) {
 	}
 	b = append(b, `,"messages":`...)
 	before := len(b)
-	b = h.appendTo(b, r.model, r.thoughts, r.plain, r.marks.parts)
+	b = h.AppendTo(b, r.model, r.thoughts, r.plain, r.marks.Parts)
 	messages = len(b) - before
 	return append(b, '}'), messages
 }
@@ -47,8 +49,8 @@ func (r *request) body(h *history) (body []byte, messages int) {
 func systemBlocks(texts ...string) []json.RawMessage {
 	var blocks []json.RawMessage
 	for _, t := range texts {
-		if !isBlank(t) {
-			blocks = append(blocks, textPart(t).raw)
+		if !transcript.IsBlank(t) {
+			blocks = append(blocks, transcript.TextPart(t).Raw)
 		}
 	}
 	return blocks
@@ -61,7 +63,7 @@ func encodeBlocks(blocks []json.RawMessage, mark bool) json.RawMessage {
 		return nil
 	}
 	if mark {
-		blocks = append(blocks[:n-1:n-1], withMark(blocks[n-1], ephemeral))
+		blocks = append(blocks[:n-1:n-1], transcript.WithBreakpoint(blocks[n-1], transcript.Ephemeral))
 	}
-	return encode(blocks)
+	return transcript.Encode(blocks)
 }

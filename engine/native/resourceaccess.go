@@ -10,6 +10,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
@@ -59,7 +60,7 @@ func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []resour
 	var in struct {
 		Server string `json:"server"`
 	}
-	decodeLoose(args, &in)
+	transcript.DecodeLoose(args, &in)
 	if in.Server == "" && c.tool.Name == listResourcesTool {
 		return t.s.resourceServers(), false
 	}
@@ -150,7 +151,7 @@ func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string)
 	why := "neither its list of resources nor a template of it covers this URI. " + listResourcesTool + " has both"
 	for _, err := range []error{errList, errTemplates} {
 		if err != nil {
-			why += fmt.Sprintf(" (they could not be listed whole: %s)", clip(err.Error(), 300))
+			why += fmt.Sprintf(" (they could not be listed whole: %s)", transcript.Clip(err.Error(), 300))
 			break
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -135,14 +136,14 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 	if len(items) == 0 {
 		return textAnswer(c, "No resources found.")
 	}
-	return t.fitAnswer(c, "resources", "list", []toolresult.Block{{Type: "text", Text: toolresult.EscapeHostTags(string(encode(items)))}})
+	return t.fitAnswer(c, "resources", "list", []toolresult.Block{{Type: "text", Text: toolresult.EscapeHostTags(string(transcript.Encode(items)))}})
 }
 
 // resourcesOf lists what one server has. What cannot be listed is told of.
 func (t *turn) resourcesOf(srv resourceServer) listing {
 	var l listing
 	failed := func(what string, err error) {
-		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip(err.Error(), 500))))
+		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, transcript.Clip(err.Error(), 500))))
 	}
 	resources, err := srv.host.Resources(t.ctx, srv.name)
 	for _, r := range resources {
@@ -164,7 +165,7 @@ func (t *turn) resourcesOf(srv resourceServer) listing {
 
 // listingError stands in a list for what is not in it.
 func listingError(server, text string) json.RawMessage {
-	return encode(struct {
+	return transcript.Encode(struct {
 		Server string `json:"server"`
 		Error  string `json:"error"`
 	}{server, text})
@@ -174,13 +175,13 @@ func listingError(server, text string) json.RawMessage {
 // for programs only.
 func withServer(server string, v any) json.RawMessage {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(encode(v), &fields) != nil || fields == nil {
+	if json.Unmarshal(transcript.Encode(v), &fields) != nil || fields == nil {
 		fields = map[string]json.RawMessage{}
 	}
 	delete(fields, "icons")
 	delete(fields, "_meta")
-	fields["server"] = encode(server)
-	return encode(fields)
+	fields["server"] = transcript.Encode(server)
+	return transcript.Encode(fields)
 }
 
 // readResource answers a call of that tool.
@@ -200,14 +201,14 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, err.Error())
 	}
 	if why := t.s.uncovered(t.ctx, srv, in.URI); why != "" && t.ctx.Err() == nil {
-		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q was not asked for: %s.", clip(in.URI, 300), srv.name, why))
+		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q was not asked for: %s.", transcript.Clip(in.URI, 300), srv.name, why))
 	}
 	res, err := srv.host.ReadResource(t.ctx, srv.name, in.URI)
 	switch {
 	case t.ctx.Err() != nil:
 		return errorAnswer(c, textInterrupted)
 	case err != nil:
-		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q could not be read: %s", clip(in.URI, 300), srv.name, err))
+		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q could not be read: %s", transcript.Clip(in.URI, 300), srv.name, err))
 	}
 	wrapped := &mcpserver.Result{}
 	for _, r := range res.Contents {
@@ -221,7 +222,7 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 		}
 	}
 	if len(wrapped.Content) == 0 {
-		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", clip(in.URI, 300), srv.name))
+		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", transcript.Clip(in.URI, 300), srv.name))
 	}
 	blocks := toolresult.Convert(t.ctx, srv.name, "resource", wrapped, &toolresult.ConvertOptions{Save: t.s.store.Save})
 	return t.fitAnswer(c, srv.name, "resource", blocks)
@@ -230,9 +231,9 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 // fitAnswer answers a call of one of the engine's own tools with what a server sent, within the limits
 // of results.
 func (t *turn) fitAnswer(c *call, server, what string, blocks []toolresult.Block) answer {
-	content := modelContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
+	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
 	if len(content) == 0 {
 		return textAnswer(c, "")
 	}
-	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: content}, raw: encode(content)}
+	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: content}, raw: transcript.Encode(content)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // result makes the turn's result. Only an error has a message.
@@ -36,7 +37,7 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 		r.Errors = []string{message}
 	}
 	if missing := s.unpriced(); len(missing) > 0 {
-		r.Extra = agent.Fields{"unpriced_models": encode(missing)}
+		r.Extra = agent.Fields{"unpriced_models": transcript.Encode(missing)}
 	}
 	return r
 }

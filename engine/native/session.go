@@ -18,6 +18,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -59,8 +60,8 @@ type session struct {
 	err  error         // why the session ended by itself; set before out is closed
 
 	// Owned by run.
-	history     history
-	accepted    mark // what of the history the API has taken
+	history     transcript.History
+	accepted    transcript.Position // what of the history the API has taken
 	table       *table
 	finder      finder
 	kit         toolDefinitions
@@ -79,11 +80,11 @@ type session struct {
 	greeted     bool               // the first init message is out: it comes before any other
 	early       []agent.Message    // what waits for it
 	model       string
-	thoughts    thoughtPolicy
+	thoughts    transcript.ThoughtPolicy
 	// startContext is what hooks have for the model before the first turn.
 	startContext []string
 	heard        heard
-	given        given // what came of Options.History
+	given        transcript.Loaded // what came of Options.History
 
 	stored atomic.Bool // store has a text
 	named  namedURIs
@@ -133,7 +134,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
-		s.thoughts = allThoughts // models with a budget of tokens want them back, whoever had them
+		s.thoughts = transcript.AllThoughts // models with a budget of tokens want them back, whoever had them
 	}
 	if s.api, err = e.connect(s.env); err != nil {
 		return nil, err
@@ -143,11 +144,11 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		return nil, err
 	}
 	if len(o.History) > 0 {
-		s.history, s.given = loadHistory(ctx, o.History, append([]string{s.wantModel}, s.fallbacks...)...)
+		s.history, s.given = transcript.Load(ctx, o.History, append([]string{s.wantModel}, s.fallbacks...)...)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.accepted, s.given.resumed = s.history.mark(), true
+		s.accepted, s.given.Resumed = s.history.Position(), true
 		s.adoptResults(o.History)
 		o.History = nil // it is the session's now, in another form
 	}
@@ -246,8 +247,8 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 		return err
 	}
 	if in == nil || !slices.ContainsFunc(in.Content, func(b agent.Block) bool {
-		t, ok := known(b).(*agent.TextBlock)
-		return known(b) != nil && (!ok || !isBlank(t.Text))
+		t, ok := transcript.Known(b).(*agent.TextBlock)
+		return transcript.Known(b) != nil && (!ok || !transcript.IsBlank(t.Text))
 	}) {
 		return agent.ErrEmptyInput
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -37,7 +38,7 @@ func TestStopReasons(t *testing.T) {
 		{
 			"refusal",
 			[]modeltest.Turn{modeltest.Say(half).Stop(modeltest.StopRefusal)},
-			true, textModelRefused, agent.ReasonModelError, "refusal", nil, nil,
+			true, transcript.TextModelRefused, agent.ReasonModelError, "refusal", nil, nil,
 		},
 		{
 			"pause_turn",

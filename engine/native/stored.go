@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
@@ -47,8 +48,8 @@ func (t *turn) readStored(c *call, args json.RawMessage) answer {
 
 // textAnswer answers a call of one of the engine's own tools.
 func textAnswer(c *call, text string) answer {
-	if isBlank(text) {
+	if transcript.IsBlank(text) {
 		text = "(nothing but white space)"
 	}
-	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: encode(text)}
+	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: transcript.Encode(text)}
 }

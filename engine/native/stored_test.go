@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -53,7 +54,7 @@ func TestHugeResultIsStored(t *testing.T) {
 			}
 			got, _ := r.ToolResult("toolu_1")
 			path = pathIn(t, got.PlainText())
-			return modeltest.ToolUseID(id, readTool, `{"path":`+string(encode(path))+rest+`}`)
+			return modeltest.ToolUseID(id, readTool, `{"path":`+string(transcript.Encode(path))+rest+`}`)
 		})
 	}
 	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", "mcp__s__w", `{}`),
@@ -255,8 +256,8 @@ func TestLongHookOutputKeepsItsImages(t *testing.T) {
 		}}}}
 		_, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o)
 		got := results(msgs)[0].Content
-		if len(got) < 2 || !bytes.Equal(encode(got[1]), encode(img)) {
-			t.Errorf("%d characters: %d blocks, %.300s", n, len(got), encode(got))
+		if len(got) < 2 || !bytes.Equal(transcript.Encode(got[1]), transcript.Encode(img)) {
+			t.Errorf("%d characters: %d blocks, %.300s", n, len(got), transcript.Encode(got))
 		}
 		if n := len(got.Text()); n > toolresult.MaxDeclaredChars+1000 {
 			t.Errorf("%d bytes of text", n)

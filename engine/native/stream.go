@@ -14,6 +14,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // A response is a message of the model's while it arrives.
@@ -345,5 +346,5 @@ func (g *gathered) json() json.RawMessage {
 	if g.value != nil {
 		return g.value
 	}
-	return encode(g.text.String())
+	return transcript.Encode(g.text.String())
 }

@@ -384,7 +384,7 @@ func TestExtraFieldsOfACall(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	sent, _ := b.sent()
-	if got, want := string(sent.raw), `{"type":"tool_use","id":"toolu_1","name":"w","input":{"a":1},"caller":{"type":"direct"},"mood":"good","new":[1]}`; got != want {
+	if got, want := string(sent.Raw), `{"type":"tool_use","id":"toolu_1","name":"w","input":{"a":1},"caller":{"type":"direct"},"mood":"good","new":[1]}`; got != want {
 		t.Errorf("sent back as %s, want %s", got, want)
 	}
 }

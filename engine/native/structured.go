@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolschema"
@@ -93,7 +94,7 @@ func (t *turn) giveOutput(c *call) answer {
 	t.given = args
 	return answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(res.Text())},
-		raw:    encode(res.Text()),
+		raw:    transcript.Encode(res.Text()),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -133,7 +134,7 @@ func bindHook[In, Out any](h *toolHook, output func(*hookReply) (*Out, error)) a
 	return agent.Hook[In, Out]{
 		Matcher: h.Matcher, Timeout: h.Timeout, FailClosed: h.Block,
 		Func: func(ctx context.Context, in *In) (*Out, error) {
-			reply, err := h.call(ctx, encode(in))
+			reply, err := h.call(ctx, transcript.Encode(in))
 			if err == nil && reply == nil {
 				return nil, nil
 			}
@@ -174,7 +175,7 @@ func (h *toolHook) call(ctx context.Context, event json.RawMessage) (*hookReply,
 		text = string(res.StructuredContent)
 	}
 	if res.IsError {
-		return nil, errors.New(clip(text, 500))
+		return nil, errors.New(transcript.Clip(text, 500))
 	}
 	return parseReply(h.Event, text, h.Block)
 }
@@ -187,7 +188,7 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 	var about struct {
 		ToolName string `json:"tool_name"`
 	}
-	decodeLoose(event, &about)
+	transcript.DecodeLoose(event, &about)
 	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(h.s.requestOf(about.ToolName))
 }
 
@@ -227,20 +228,20 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 		case event == "UserPromptSubmit" || event == "SessionStart":
 			return &hookReply{out: agent.HookOutput{AdditionalContext: toolresult.EscapeHostTags(text)}}, nil
 		case strict:
-			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
+			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", transcript.Clip(text, 200))
 		}
 		return nil, nil
 	}
 	known := slices.ContainsFunc(replyFields, func(name string) bool { _, ok := fields[name]; return ok })
 	if strict && len(fields) > 0 && !known {
-		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip(text, 200))
+		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", transcript.Clip(text, 200))
 	}
 	r := new(hookReply)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil, fmt.Errorf("the tool's answer is no output of a hook: %w", err)
 	}
 	if name := r.Specific.Event; name != "" && name != event {
-		return nil, fmt.Errorf("the tool's answer is for %q", clip(name, 50))
+		return nil, fmt.Errorf("the tool's answer is for %q", transcript.Clip(name, 50))
 	}
 	r.fence()
 	r.out = agent.HookOutput{SystemMessage: r.SystemMessage, AdditionalContext: r.Specific.AdditionalContext}
@@ -273,7 +274,7 @@ func (r *hookReply) preToolUse() (*agent.PreToolUseOutput, error) {
 		out.Decision, out.Reason = permission.Allow, r.Reason
 	}
 	if !slices.Contains([]permission.Behavior{"", permission.Allow, permission.Deny, permission.Ask, "defer"}, out.Decision) {
-		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", clip(string(out.Decision), 50))
+		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", transcript.Clip(string(out.Decision), 50))
 	}
 	if out.Decision == "defer" {
 		out.Decision = ""
@@ -358,7 +359,7 @@ func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 		}
 		return v
 	}
-	return encode(walk(v)), nil
+	return transcript.Encode(walk(v)), nil
 }
 
 // maxFillIn bounds the bytes of an event that are looked through for the references to it, which is also how much

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
@@ -210,7 +211,7 @@ func (f *finder) unread(tl *tool) bool {
 // schemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
 func schemaHint(tl *tool) string {
 	return fmt.Sprintf("The definition of %s was not loaded when it was called. It can be loaded with %s (select:%s). Its input schema is: %s",
-		tl.model.Name, searchTool, tl.model.Name, clip(string(tl.model.InputSchema), maxHint))
+		tl.model.Name, searchTool, tl.model.Name, transcript.Clip(string(tl.model.InputSchema), maxHint))
 }
 
 // fitsSchema reports whether a call's arguments are what a tool's schema asks for, as far as that can be
@@ -309,7 +310,7 @@ func parseSearch(args json.RawMessage) (searchQuery, error) {
 	default:
 		return searchQuery{}, errors.New("query must be a string or an array of strings")
 	}
-	q.phrasings = slices.DeleteFunc(q.phrasings, isBlank)
+	q.phrasings = slices.DeleteFunc(q.phrasings, transcript.IsBlank)
 	if len(q.phrasings) == 0 {
 		return searchQuery{}, errors.New("query is missing: say what the tool should do, or name it with select:NAME")
 	}
@@ -418,11 +419,11 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	for _, tl := range f.tools {
 		name := tl.model.Name
 		out.Matches = append(out.Matches, name)
-		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: encode(toolReference{"tool_reference", name})})
-		fmt.Fprintf(&plain, "%s: %s\n", name, clip(firstLine(tl.model.Description), 200))
+		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{"tool_reference", name})})
+		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(firstLine(tl.model.Description), 200))
 	}
 	note := f.note(pending)
-	a := answer{raw: encode(out)}
+	a := answer{raw: transcript.Encode(out)}
 	if len(references) == 0 {
 		a.result = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(strings.TrimSpace("No matching deferred tools found\n" + note))}
 		return a
@@ -448,7 +449,7 @@ func (f *finding) note(pending []string) string {
 	var lines []string
 	say := func(format string, names []string) {
 		if len(names) > 0 {
-			lines = append(lines, fmt.Sprintf(format, clip(oneLines(names), 1000)))
+			lines = append(lines, fmt.Sprintf(format, transcript.Clip(oneLines(names), 1000)))
 		}
 	}
 	say("Loaded already: %s.", f.ready)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -98,8 +99,8 @@ func TestToolSearch(t *testing.T) {
 		t.Error("the prompt changed from one turn to the next")
 	}
 	heard := results(msgs)[0]
-	if len(heard.Content) != 1 || string(encode(heard.Content[0])) != `{"type":"tool_reference","tool_name":"mcp__s__create_issue"}` {
-		t.Errorf("the program heard %s", encode(heard))
+	if len(heard.Content) != 1 || string(transcript.Encode(heard.Content[0])) != `{"type":"tool_reference","tool_name":"mcp__s__create_issue"}` {
+		t.Errorf("the program heard %s", transcript.Encode(heard))
 	}
 	var outcome searchOutcome
 	if err := json.Unmarshal(toolUseResults(msgs)[0], &outcome); err != nil || outcome.Total != 2 || outcome.Query != "bug report" || !slices.Equal(outcome.Matches, []string{"mcp__s__create_issue"}) {

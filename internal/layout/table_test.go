@@ -73,9 +73,11 @@ var rooms = []room{
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
 	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
+	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult"}},
 	{
 		path: "engine/native",
 		imports: []string{
+			"engine/native/internal/transcript",
 			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolresult", "toolschema", "toolsearch", "permission",
 			"internal/toolname", "internal/schemaguard",

@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"bytes"
@@ -16,17 +16,17 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// enter returns the parts of a program's content, and notes about images that were scaled down.
-func enter(ctx context.Context, content agent.Content) (parts []part, notes []string) {
+// Enter returns the parts of a program's content, and notes about images that were scaled down.
+func Enter(ctx context.Context, content agent.Content) (parts []Part, notes []string) {
 	for _, b := range content {
-		if t, ok := b.(*agent.TextBlock); ok && isBlank(t.Text) {
+		if t, ok := b.(*agent.TextBlock); ok && IsBlank(t.Text) {
 			continue
 		}
 		fitted, said := fitBlock(ctx, b)
 		notes = append(notes, said...)
 		for _, b := range fitted {
-			raw, mark := unmarked(encodeBlock(b))
-			parts = append(parts, part{raw: raw, mark: mark})
+			raw, mark := unmarked(EncodeBlock(b))
+			parts = append(parts, Part{Raw: raw, mark: mark})
 		}
 	}
 	return parts, notes
@@ -34,9 +34,9 @@ func enter(ctx context.Context, content agent.Content) (parts []part, notes []st
 
 // fitBlock returns what stands for a block in whose place an image may be too large, and what there is to say about that.
 func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes []string) {
-	switch b := known(b).(type) {
+	switch b := Known(b).(type) {
 	case *agent.ImageBlock:
-		if content, note := fitGivenImage(ctx, b); note != "" {
+		if content, note := FitGivenImage(ctx, b); note != "" {
 			return content, []string{note}
 		}
 	case *agent.UnknownBlock:
@@ -47,21 +47,21 @@ func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes [
 	return agent.Content{b}, nil
 }
 
-// fitGivenImage brings an image of the program's within the limits. What is no image that could be looked at
+// FitGivenImage brings an image of the program's within the limits. What is no image that could be looked at
 // is left to the API, which refuses it at once. note is empty if the image stays.
-func fitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Content, note string) {
+func FitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Content, note string) {
 	if b.Source.Type != "base64" {
 		return nil, ""
 	}
 	data, _ := decodeBase64(b.Source.Data)
 	cfg, _, err := image.DecodeConfig(bytes.NewReader(data))
-	if err != nil || max(cfg.Width, cfg.Height) <= maxImageSide && len(b.Source.Data) <= maxImageBase64 {
+	if err != nil || max(cfg.Width, cfg.Height) <= MaxImageSide && len(b.Source.Data) <= MaxImageBase64 {
 		return nil, ""
 	}
 	fitted = scaledImage(ctx, b.Source.MediaType, data)
 	if i := slices.IndexFunc(fitted, func(b agent.Block) bool { _, ok := b.(*agent.ImageBlock); return ok }); i >= 0 {
 		fitted[i].(*agent.ImageBlock).Extra = b.Extra
-		return fitted, fmt.Sprintf("An image of %d by %d pixels was scaled down: a request with many images takes %d at most.", cfg.Width, cfg.Height, maxImageSide)
+		return fitted, fmt.Sprintf("An image of %d by %d pixels was scaled down: a request with many images takes %d at most.", cfg.Width, cfg.Height, MaxImageSide)
 	}
 	return fitted, fmt.Sprintf("An image of %d by %d pixels could not be scaled down, and a note stands for it.", cfg.Width, cfg.Height)
 }
@@ -69,7 +69,7 @@ func fitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Conte
 // scaledImage is an image as a result of a tool would show it: scaled down if it is too large, or a note.
 func scaledImage(ctx context.Context, mediaType string, data []byte) agent.Content {
 	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: mediaType, Data: data}}}
-	return modelContent(toolresult.Convert(ctx, "the history", "image", res, nil))
+	return ResultContent(toolresult.Convert(ctx, "the history", "image", res, nil))
 }
 
 // fitDocument fits the images among the content of a document.
@@ -89,18 +89,18 @@ func fitDocument(ctx context.Context, b *agent.UnknownBlock) (fitted agent.Conte
 	if len(notes) == 0 {
 		return same, nil
 	}
-	source["content"] = encode(inner)
-	fields["source"] = encode(source)
-	return agent.Content{&agent.UnknownBlock{Type: b.Type, Raw: encode(fields)}}, notes
+	source["content"] = Encode(inner)
+	fields["source"] = Encode(source)
+	return agent.Content{&agent.UnknownBlock{Type: b.Type, Raw: Encode(fields)}}, notes
 }
 
-// cacheField is the field of a block that sets a breakpoint of the cache.
-const cacheField = "cache_control"
+// CacheField is the field of a block that sets a breakpoint of the cache.
+const CacheField = "cache_control"
 
 // unmarked is an encoded block without breakpoints of the cache, and the one that the block itself had.
 // Those of blocks in it are left out: what they would keep, the breakpoints of messages keep.
 func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
-	if !bytes.Contains(raw, []byte(`"`+cacheField+`"`)) {
+	if !bytes.Contains(raw, []byte(`"`+CacheField+`"`)) {
 		return raw, nil
 	}
 	fields, changed := withoutMarks(raw)
@@ -108,10 +108,10 @@ func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
 		return raw, nil
 	}
 	var own map[string]json.RawMessage
-	if json.Unmarshal(raw, &own) == nil && string(own[cacheField]) != "null" {
-		mark = own[cacheField]
+	if json.Unmarshal(raw, &own) == nil && string(own[CacheField]) != "null" {
+		mark = own[CacheField]
 	}
-	return encodeBlock(agent.DecodeBlock(fields)), mark
+	return EncodeBlock(agent.DecodeBlock(fields)), mark
 }
 
 // withoutMarks is a block without breakpoints, in it and in the blocks that it holds.
@@ -120,8 +120,8 @@ func withoutMarks(raw json.RawMessage) (clean json.RawMessage, changed bool) {
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return raw, false
 	}
-	if _, changed = fields[cacheField]; changed {
-		delete(fields, cacheField)
+	if _, changed = fields[CacheField]; changed {
+		delete(fields, CacheField)
 	}
 	for _, name := range []string{"content", "source"} {
 		var list []json.RawMessage
@@ -138,53 +138,53 @@ func withoutMarks(raw json.RawMessage) (clean json.RawMessage, changed bool) {
 				list[i], within = cleaned, within || ok
 			}
 			if within {
-				fields[name], changed = encode(list), true
+				fields[name], changed = Encode(list), true
 			}
 		}
 	}
 	if !changed {
 		return raw, false
 	}
-	return encode(fields), true
+	return Encode(fields), true
 }
 
-// maxMarks is how many breakpoints of the cache a request may have.
-const maxMarks = 4
+// MaxBreakpoints is how many breakpoints of the cache a request may have.
+const MaxBreakpoints = 4
 
-// marks are where a request has breakpoints of the cache.
-type marks struct {
-	prompt bool                      // at the end of what is before the messages
-	parts  map[place]json.RawMessage // their values
+// Breakpoints are where a request has breakpoints of the cache.
+type Breakpoints struct {
+	Prompt bool                      // at the end of what is before the messages
+	Parts  map[place]json.RawMessage // their values
 }
 
 // A place is a part of an entry of the history.
 type place struct{ entry, part int }
 
-// marks chooses the breakpoints: at the end of the prompt, of the newest two entries of the user's (the newer
+// Breakpoints chooses the breakpoints: at the end of the prompt, of the newest two entries of the user's (the newer
 // one is for the next request to read, the older one is what this request reads, however many blocks have
 // come in between), and as many of the program's own as there is room for, the newest first. One that lasts
 // an hour may stand behind no shorter one, so those before it, which it makes superfluous, go.
-func (h *history) marks() marks {
-	m := marks{prompt: true, parts: map[place]json.RawMessage{}}
-	for i := len(h.entries) - 1; i >= 0 && len(m.parts) < 2; i-- {
-		if e := h.entries[i]; e.role == roleUser {
-			last := len(e.parts) - 1
-			m.parts[place{i, last}] = ephemeral
-			if own := e.parts[last].mark; own != nil {
-				m.parts[place{i, last}] = own
+func (h *History) Breakpoints() Breakpoints {
+	m := Breakpoints{Prompt: true, Parts: map[place]json.RawMessage{}}
+	for i := len(h.Entries) - 1; i >= 0 && len(m.Parts) < 2; i-- {
+		if e := h.Entries[i]; e.Role == RoleUser {
+			last := len(e.Parts) - 1
+			m.Parts[place{i, last}] = Ephemeral
+			if own := e.Parts[last].mark; own != nil {
+				m.Parts[place{i, last}] = own
 			}
 		}
 	}
-	for i, e := range slices.Backward(h.entries) {
-		for j, p := range slices.Backward(e.parts) {
+	for i, e := range slices.Backward(h.Entries) {
+		for j, p := range slices.Backward(e.Parts) {
 			at := place{i, j}
-			if p.mark != nil && m.parts[at] == nil && len(m.parts)+1 < maxMarks {
-				m.parts[at] = p.mark
+			if p.mark != nil && m.Parts[at] == nil && len(m.Parts)+1 < MaxBreakpoints {
+				m.Parts[at] = p.mark
 			}
 		}
 	}
 	last := place{-1, -1}
-	for at, mark := range m.parts {
+	for at, mark := range m.Parts {
 		if lastsAnHour(mark) && (at.entry > last.entry || at.entry == last.entry && at.part > last.part) {
 			last = at
 		}
@@ -192,30 +192,30 @@ func (h *history) marks() marks {
 	if last.entry < 0 {
 		return m
 	}
-	m.prompt = false
-	for at, mark := range m.parts {
+	m.Prompt = false
+	for at, mark := range m.Parts {
 		if !lastsAnHour(mark) && (at.entry < last.entry || at.entry == last.entry && at.part < last.part) {
-			delete(m.parts, at)
+			delete(m.Parts, at)
 		}
 	}
 	return m
 }
 
-// ephemeral is a breakpoint of five minutes.
-var ephemeral = json.RawMessage(`{"type":"ephemeral"}`)
+// Ephemeral is a breakpoint of five minutes.
+var Ephemeral = json.RawMessage(`{"type":"ephemeral"}`)
 
 func lastsAnHour(mark json.RawMessage) bool {
 	var m struct {
 		TTL string `json:"ttl"`
 	}
-	decodeLoose(mark, &m)
+	DecodeLoose(mark, &m)
 	return strings.EqualFold(m.TTL, "1h")
 }
 
-// withMark returns an encoded block with a breakpoint of the cache.
-func withMark(block, mark json.RawMessage) json.RawMessage {
+// WithBreakpoint returns an encoded block with a breakpoint of the cache.
+func WithBreakpoint(block, mark json.RawMessage) json.RawMessage {
 	if !bytes.HasSuffix(block, []byte("}")) || len(block) < 3 {
 		return block
 	}
-	return slices.Concat(block[:len(block)-1], []byte(`,"`+cacheField+`":`), mark, []byte("}"))
+	return slices.Concat(block[:len(block)-1], []byte(`,"`+CacheField+`":`), mark, []byte("}"))
 }

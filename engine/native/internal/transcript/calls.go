@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 
 // The texts that stand for what is missing in a history.
 const (
-	textNoBeginning = "[The beginning of this conversation is missing]"
-	textUnanswered  = "[The conversation was interrupted before this tool call had a result]"
+	TextNoBeginning = "[The beginning of this conversation is missing]"
+	TextUnanswered  = "[The conversation was interrupted before this tool call had a result]"
 )
 
 // build puts the history together: after each message of the model's the answers to its calls, in their order.
-func (l *loader) build() {
+func (l *Loader) build() {
 	taken := map[*agent.ToolUseBlock]*givenResult{}
 	l.match(taken)
 	for k, it := range l.items {
@@ -23,8 +23,8 @@ func (l *loader) build() {
 			continue
 		}
 		parts := it.parts
-		for n := len(parts); n > 0 && parts[n-1].thought; n-- {
-			l.repair(parts[n-1].index, agent.RepairThought, "a thought at the end of a message was left out")
+		for n := len(parts); n > 0 && parts[n-1].Thought; n-- {
+			l.Repair(parts[n-1].index, agent.RepairThought, "a thought at the end of a message was left out")
 			parts = parts[:n-1]
 		}
 		l.addAssistant(it.model, parts)
@@ -42,12 +42,12 @@ func (l *loader) build() {
 		if l.history.ids[r.block.ToolUseID] {
 			kind, what = agent.RepairDuplicate, "there is another one for the call"
 		}
-		l.repair(r.index, kind, "a tool result was left out, because %s: %s", what, clip(r.block.ToolUseID, 100))
+		l.Repair(r.index, kind, "a tool result was left out, because %s: %s", what, Clip(r.block.ToolUseID, 100))
 	}
 }
 
 // match finds the result of each call: the next one after it that has its ID, or one that stands before it.
-func (l *loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
+func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 	calls := map[string][]int{} // the items that have a call with this ID
 	for k, it := range l.items {
 		for _, p := range it.parts {
@@ -82,8 +82,8 @@ func (l *loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 			if name := l.freeID(id); name != id {
 				renamed := *use
 				renamed.ID = name
-				l.repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", clip(id, 100), name)
-				it.parts[i].call, it.parts[i].raw = &renamed, encodeBlock(&renamed)
+				l.Repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", Clip(id, 100), name)
+				it.parts[i].call, it.parts[i].Raw = &renamed, EncodeBlock(&renamed)
 				if r := taken[use]; r != nil {
 					answer := *r.block
 					answer.ToolUseID = name
@@ -111,7 +111,7 @@ func pick(results []*givenResult, k, last int) *givenResult {
 }
 
 // freeID is an ID that the API takes and no other call has. Equal histories get equal IDs.
-func (l *loader) freeID(id string) string {
+func (l *Loader) freeID(id string) string {
 	clean := legal(id)
 	if clean == "" {
 		clean = "toolu"
@@ -128,43 +128,43 @@ func (l *loader) freeID(id string) string {
 }
 
 // addAnswer adds the answer to a call in item k. Nil stands for none.
-func (l *loader) addAnswer(k int, p draft, r *givenResult) {
+func (l *Loader) addAnswer(k int, p draft, r *givenResult) {
 	errorText := ""
 	switch {
 	case r == nil:
-		errorText = textUnanswered
-		l.repair(p.index, agent.RepairUnanswered, "a tool call without a result was answered with an error: %s", clip(p.call.ID, 100))
+		errorText = TextUnanswered
+		l.Repair(p.index, agent.RepairUnanswered, "a tool call without a result was answered with an error: %s", Clip(p.call.ID, 100))
 	case r.refused != "":
-		errorText = droppedResult(r.refused)
+		errorText = DroppedResult(r.refused)
 	case r.after != k+1:
-		l.repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", clip(p.call.ID, 100))
+		l.Repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", Clip(p.call.ID, 100))
 	}
 	if errorText != "" {
 		block := &agent.ToolResultBlock{ToolUseID: p.call.ID, IsError: true, Content: agent.TextContent(errorText)}
-		l.addUser(draft{part: part{raw: encodeBlock(block)}, index: p.index})
+		l.addUser(draft{Part: Part{Raw: EncodeBlock(block)}, index: p.index})
 		return
 	}
-	l.addUser(draft{part: part{raw: encodeBlock(r.block)}, index: r.index})
+	l.addUser(draft{Part: Part{Raw: EncodeBlock(r.block)}, index: r.index})
 	if len(r.names) > 0 {
-		e := len(l.history.entries) - 1
-		l.references = append(l.references, givenReference{
-			entry: e, part: len(l.history.entries[e].parts) - 1, index: r.index, id: r.block.ToolUseID, names: r.names,
+		e := len(l.history.Entries) - 1
+		l.References = append(l.References, givenReference{
+			Entry: e, Part: len(l.history.Entries[e].Parts) - 1, Index: r.index, ID: r.block.ToolUseID, Names: r.names,
 		})
 	}
 }
 
-func (l *loader) addUser(parts ...draft) {
-	l.history.addUser(rawParts(parts)...)
+func (l *Loader) addUser(parts ...draft) {
+	l.history.AddUser(rawParts(parts)...)
 	l.note(parts)
 }
 
-func (l *loader) addAssistant(model string, parts []draft) {
+func (l *Loader) addAssistant(model string, parts []draft) {
 	if len(parts) == 0 {
 		return
 	}
-	if len(l.history.entries) == 0 {
-		l.repair(parts[0].index, agent.RepairBeginning, "the conversation begins with the model's words: %q was put before them", textNoBeginning)
-		l.addUser(draft{part: textPart(textNoBeginning), index: parts[0].index})
+	if len(l.history.Entries) == 0 {
+		l.Repair(parts[0].index, agent.RepairBeginning, "the conversation begins with the model's words: %q was put before them", TextNoBeginning)
+		l.addUser(draft{Part: TextPart(TextNoBeginning), index: parts[0].index})
 	}
 	var ids []string
 	for _, p := range parts {
@@ -172,16 +172,16 @@ func (l *loader) addAssistant(model string, parts []draft) {
 			ids = append(ids, p.call.ID)
 		}
 	}
-	l.history.addAssistant(model, rawParts(parts), ids)
+	l.history.AddAssistant(model, rawParts(parts), ids)
 	l.note(parts)
 }
 
 // note notes where the latest parts of the history are from.
-func (l *loader) note(parts []draft) {
+func (l *Loader) note(parts []draft) {
 	if len(parts) == 0 {
 		return
 	}
-	if len(l.origins) < len(l.history.entries) {
+	if len(l.origins) < len(l.history.Entries) {
 		l.origins = append(l.origins, nil)
 	}
 	last := &l.origins[len(l.origins)-1]
@@ -190,15 +190,15 @@ func (l *loader) note(parts []draft) {
 	}
 }
 
-func rawParts(drafts []draft) []part {
-	parts := make([]part, len(drafts))
+func rawParts(drafts []draft) []Part {
+	parts := make([]Part, len(drafts))
 	for i, d := range drafts {
-		parts[i] = d.part
+		parts[i] = d.Part
 	}
 	return parts
 }
 
-// droppedResult answers a call whose result the API refused.
-func droppedResult(why string) string {
-	return "The result of this tool call was dropped because the API refused it: " + clip(why, 500)
+// DroppedResult answers a call whose result the API refused.
+func DroppedResult(why string) string {
+	return "The result of this tool call was dropped because the API refused it: " + Clip(why, 500)
 }

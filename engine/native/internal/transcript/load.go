@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"bytes"
@@ -11,20 +11,20 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 )
 
-// given is what came of Options.History, beside the history itself.
-type given struct {
-	repairs    []agent.HistoryRepair
-	count      int     // of repairs, those beyond maxRepairs as well
-	reported   bool    // to the program
+// Loaded is what came of Options.History, beside the history itself.
+type Loaded struct {
+	Repairs    []agent.HistoryRepair
+	Count      int     // of repairs, those beyond maxRepairs as well
+	Reported   bool    // to the program
 	origins    [][]int // of each part of each entry that was given, its message's index in Options.History
-	references []givenReference
-	size       int // of the messages, in bytes
-	resumed    bool
+	References []givenReference
+	Size       int // of the messages, in bytes
+	Resumed    bool
 }
 
-// source is where the session comes from, as hooks are told.
-func (g *given) source() string {
-	if g.resumed {
+// Source is where the session comes from, as hooks are told.
+func (g *Loaded) Source() string {
+	if g.Resumed {
 		return "resume"
 	}
 	return "startup"
@@ -33,17 +33,17 @@ func (g *given) source() string {
 // maxRepairs bounds the repairs that are listed.
 const maxRepairs = 100
 
-func (g *given) repair(index int, kind, format string, args ...any) {
-	if g.count++; len(g.repairs) < maxRepairs {
-		g.repairs = append(g.repairs, agent.HistoryRepair{Index: index, Kind: kind, Detail: fmt.Sprintf(format, args...)})
+func (g *Loaded) Repair(index int, kind, format string, args ...any) {
+	if g.Count++; len(g.Repairs) < maxRepairs {
+		g.Repairs = append(g.Repairs, agent.HistoryRepair{Index: index, Kind: kind, Detail: fmt.Sprintf(format, args...)})
 	}
 }
 
-// A loader makes a history of the messages of an earlier run.
-type loader struct {
+// A Loader makes a history of the messages of an earlier run.
+type Loader struct {
 	ctx context.Context // of loading
-	given
-	history history
+	Loaded
+	history History
 	models  []string // the session's, by their own names
 
 	items   []*item
@@ -65,7 +65,7 @@ type responseKey struct{ message, request string }
 
 // A draft is a block that was checked.
 type draft struct {
-	part
+	Part
 	index int
 	call  *agent.ToolUseBlock // nil unless it is a call
 	// Of the blocks of tools that run with the model: the ID of a use, and that of the use which a result answers.
@@ -83,10 +83,10 @@ type givenResult struct {
 	used    bool
 }
 
-// loadHistory makes a history of what an earlier run said. models are those that the session asks. It ends early
+// Load makes a history of what an earlier run said. models are those that the session asks. It ends early
 // with ctx; what it returns is worth nothing then.
-func loadHistory(ctx context.Context, msgs []agent.Message, models ...string) (history, given) {
-	l := &loader{ctx: ctx, models: models}
+func Load(ctx context.Context, msgs []agent.Message, models ...string) (History, Loaded) {
+	l := &Loader{ctx: ctx, models: models}
 	for _, m := range l.choose(msgs) {
 		if ctx.Err() != nil {
 			break
@@ -95,8 +95,8 @@ func loadHistory(ctx context.Context, msgs []agent.Message, models ...string) (h
 	}
 	l.dropHalves()
 	l.build()
-	l.size = l.history.size()
-	return l.history, l.given
+	l.Size = l.history.Size()
+	return l.history, l.Loaded
 }
 
 // A choice is a message of Options.History that has a say in the conversation.
@@ -139,7 +139,7 @@ func (c *choice) uuid() string {
 
 // choose chooses the messages that make up the conversation: without what was taken out of it again,
 // and without the reports of the run.
-func (l *loader) choose(msgs []agent.Message) []*choice {
+func (l *Loader) choose(msgs []agent.Message) []*choice {
 	cs := &choices{byUUID: map[string][]*choice{}}
 	for i, m := range msgs {
 		switch m := m.(type) {
@@ -166,7 +166,7 @@ func (l *loader) choose(msgs []agent.Message) []*choice {
 			}
 		case *agent.Unknown:
 			if m.Err != nil || m.Type == "assistant" || m.Type == "user" {
-				l.repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", clip(m.Type, 40), m.Err)
+				l.Repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", Clip(m.Type, 40), m.Err)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (cs *choices) takeOut(uuids []string, refused string) {
 // refused before are refused for this reason now. What the model itself has refused is one turn, and
 // only one input begins that.
 func (cs *choices) refuse(why string) {
-	byModel := strings.HasPrefix(why, textModelRefused)
+	byModel := strings.HasPrefix(why, TextModelRefused)
 	inputs := true
 	fresh := cs.all[max(cs.settled, len(cs.all)-maxReported):]
 	for i, c := range slices.Backward(fresh) {
@@ -219,7 +219,7 @@ func (cs *choices) refuse(why string) {
 }
 
 // once drops what is there twice: the same message with the same UUID, and an input beside its replay.
-func (l *loader) once(all []*choice) {
+func (l *Loader) once(all []*choice) {
 	first := map[string]*choice{}
 	for _, c := range all {
 		id := c.uuid()
@@ -236,7 +236,7 @@ func (l *loader) once(all []*choice) {
 			c.dropped = true
 		case sameMessage(before, c):
 			c.dropped = true
-			l.repair(c.index, agent.RepairDuplicate, "the message is there twice, and was left out the second time")
+			l.Repair(c.index, agent.RepairDuplicate, "the message is there twice, and was left out the second time")
 		}
 	}
 }
@@ -247,9 +247,9 @@ func sameMessage(a, b *choice) bool {
 		switch {
 		case c.said != nil:
 		case c.assistant != nil:
-			c.said = encode(safeContent(c.assistant.Message.Content))
+			c.said = Encode(safeContent(c.assistant.Message.Content))
 		default:
-			c.said = encode(safeContent(c.user.Message.Content))
+			c.said = Encode(safeContent(c.user.Message.Content))
 		}
 		return c.said
 	}
@@ -257,7 +257,7 @@ func sameMessage(a, b *choice) bool {
 }
 
 // take takes in one message.
-func (l *loader) take(c *choice) {
+func (l *Loader) take(c *choice) {
 	if c.assistant != nil {
 		l.takeAssistant(c.index, c.assistant)
 		return
@@ -271,12 +271,12 @@ func (l *loader) take(c *choice) {
 		if c.dropped {
 			continue
 		}
-		for _, b := range l.readable(c.index, b, false) {
-			parts = append(parts, draft{part: part{raw: encodeBlock(b)}, index: c.index})
+		for _, b := range l.Readable(c.index, b, false) {
+			parts = append(parts, draft{Part: Part{Raw: EncodeBlock(b)}, index: c.index})
 		}
 	}
 	if len(c.user.Message.Content) == 0 {
-		l.repair(c.index, agent.RepairEmpty, "a message without content was left out")
+		l.Repair(c.index, agent.RepairEmpty, "a message without content was left out")
 	}
 	if len(parts) > 0 {
 		l.items = append(l.items, &item{index: c.index, parts: parts})
@@ -285,7 +285,7 @@ func (l *loader) take(c *choice) {
 
 // takeAssistant takes in a message of the model's. It joins the item of the response that it is of,
 // which may have results after it: some runs call tools while the model still speaks.
-func (l *loader) takeAssistant(index int, m *agent.Assistant) {
+func (l *Loader) takeAssistant(index int, m *agent.Assistant) {
 	key := responseKey{m.Message.ID, m.RequestID}
 	var parts []draft
 	for _, b := range m.Message.Content {
@@ -307,12 +307,12 @@ func (l *loader) takeAssistant(index int, m *agent.Assistant) {
 }
 
 // answeredSince reports whether there are results behind the first n items.
-func (l *loader) answeredSince(n int) bool {
+func (l *Loader) answeredSince(n int) bool {
 	return len(l.results) > 0 && l.results[len(l.results)-1].after == n
 }
 
 // modelOf is a model as the session calls it: servers have names of their own for the same.
-func (l *loader) modelOf(name string) string {
+func (l *Loader) modelOf(name string) string {
 	for _, m := range l.models {
 		if m == name || sameModel(m, name) {
 			return m
@@ -321,7 +321,7 @@ func (l *loader) modelOf(name string) string {
 	return name
 }
 
-func (l *loader) takeResult(index int, r *agent.ToolResultBlock, refused string) {
+func (l *Loader) takeResult(index int, r *agent.ToolResultBlock, refused string) {
 	block, names := l.resultContent(index, r)
 	l.results = append(l.results, &givenResult{index: index, after: len(l.items), block: block, names: names, refused: refused})
 }
@@ -329,7 +329,7 @@ func (l *loader) takeResult(index int, r *agent.ToolResultBlock, refused string)
 // dropHalves drops the use of a tool that runs with the model without its result, and the other way
 // round: the API takes them in pairs. A use may be answered in the model's next message, if that has
 // to wait for the results of other calls.
-func (l *loader) dropHalves() {
+func (l *Loader) dropHalves() {
 	open := map[string]bool{} // uses of the items that follow each other, without a result
 	answered := map[string]bool{}
 	for i, it := range l.items {
@@ -357,11 +357,11 @@ func (l *loader) dropHalves() {
 			half := id != "" && (!answered[id] || seen[p.use+"\n"+p.answers])
 			seen[p.use+"\n"+p.answers] = true
 			if half {
-				l.repair(p.index, agent.RepairMalformed, "the use of a server tool without its result, or the other way round, was left out: %s", clip(id, 100))
+				l.Repair(p.index, agent.RepairMalformed, "the use of a server tool without its result, or the other way round, was left out: %s", Clip(id, 100))
 			}
 			return half
 		})
 	}
 }
 
-const textModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."
+const TextModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."

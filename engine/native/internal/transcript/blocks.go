@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"bytes"
@@ -28,13 +28,13 @@ var (
 
 // resultBlock is b if it is a result of a call, wherever it stands; else nil.
 func resultBlock(b agent.Block) *agent.ToolResultBlock {
-	r, _ := known(b).(*agent.ToolResultBlock)
+	r, _ := Known(b).(*agent.ToolResultBlock)
 	return r
 }
 
-// known is a block in the type that package agent has for its kind, if it can be read as that. A nil
+// Known is a block in the type that package agent has for its kind, if it can be read as that. A nil
 // pointer is nil.
-func known(b agent.Block) agent.Block {
+func Known(b agent.Block) agent.Block {
 	switch t := b.(type) {
 	case *agent.TextBlock:
 		if t == nil {
@@ -69,7 +69,7 @@ func known(b agent.Block) agent.Block {
 func safeContent(c agent.Content) agent.Content {
 	safe := make(agent.Content, 0, len(c))
 	for _, b := range c {
-		if b = known(b); b != nil {
+		if b = Known(b); b != nil {
 			safe = append(safe, b)
 		}
 	}
@@ -100,13 +100,13 @@ func validJSON(raw json.RawMessage) bool {
 	return true
 }
 
-// readable checks a block that is not the model's: in a message of the user's, or in a result. It
+// Readable checks a block that is not the model's: in a message of the user's, or in a result. It
 // returns what stands for it.
-func (l *loader) readable(index int, b agent.Block, inResult bool) []agent.Block {
-	switch b := known(b).(type) {
+func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block {
+	switch b := Known(b).(type) {
 	case *agent.TextBlock:
-		if isBlank(b.Text) {
-			l.repair(index, agent.RepairEmpty, "a text without anything in it was left out")
+		if IsBlank(b.Text) {
+			l.Repair(index, agent.RepairEmpty, "a text without anything in it was left out")
 			return nil
 		}
 		if b.Extra == nil {
@@ -115,16 +115,16 @@ func (l *loader) readable(index int, b agent.Block, inResult bool) []agent.Block
 		l.extras(index, "text", b.Extra)
 		return []agent.Block{&agent.TextBlock{Text: b.Text}}
 	case *agent.ImageBlock:
-		return l.image(index, b)
+		return l.Image(index, b)
 	case *agent.UnknownBlock:
 		if slices.Contains(userKinds, b.Type) && (!inResult || b.Type != "container_upload") {
 			return l.document(index, b)
 		}
-		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out", clip(b.Type, 40))
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out", Clip(b.Type, 40))
 	case nil:
-		l.repair(index, agent.RepairMalformed, "a block that could not be read was left out")
+		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
 	default:
-		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
 	}
 	return nil
 }
@@ -133,13 +133,13 @@ func blockKind(b agent.Block) string {
 	var head struct {
 		Type string `json:"type"`
 	}
-	decodeLoose(encode(b), &head)
+	DecodeLoose(Encode(b), &head)
 	return head.Type
 }
 
 // extras reports the fields of a block that are left out. Breakpoints of the cache are the engine's
 // own to set, so those of an earlier run are no loss.
-func (l *loader) extras(index int, kind string, extra agent.Fields, keep ...string) agent.Fields {
+func (l *Loader) extras(index int, kind string, extra agent.Fields, keep ...string) agent.Fields {
 	var kept agent.Fields
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
@@ -156,50 +156,50 @@ func (l *loader) extras(index int, kind string, extra agent.Fields, keep ...stri
 		}
 	}
 	if len(gone) > 0 {
-		l.repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, clip(strings.Join(gone, ", "), 200))
+		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, Clip(strings.Join(gone, ", "), 200))
 	}
 	return kept
 }
 
 // assistantBlock checks a block of the model's.
-func (l *loader) assistantBlock(index int, b agent.Block) (draft, bool) {
+func (l *Loader) assistantBlock(index int, b agent.Block) (draft, bool) {
 	d := draft{index: index}
-	switch b := known(b).(type) {
+	switch b := Known(b).(type) {
 	case *agent.TextBlock:
-		if isBlank(b.Text) {
-			l.repair(index, agent.RepairEmpty, "a text without anything in it was left out")
+		if IsBlank(b.Text) {
+			l.Repair(index, agent.RepairEmpty, "a text without anything in it was left out")
 			return d, false
 		}
-		d.raw = encodeBlock(&agent.TextBlock{Text: b.Text, Extra: l.citations(index, b.Extra)})
+		d.Raw = EncodeBlock(&agent.TextBlock{Text: b.Text, Extra: l.citations(index, b.Extra)})
 	case *agent.ThinkingBlock:
 		if b.Signature == "" {
-			l.repair(index, agent.RepairThought, "a thought without a signature was left out")
+			l.Repair(index, agent.RepairThought, "a thought without a signature was left out")
 			return d, false
 		}
 		l.extras(index, "thinking", b.Extra)
-		d.raw, d.thought = encodeBlock(&agent.ThinkingBlock{Thinking: b.Thinking, Signature: b.Signature}), true
+		d.Raw, d.Thought = EncodeBlock(&agent.ThinkingBlock{Thinking: b.Thinking, Signature: b.Signature}), true
 	case *agent.ToolUseBlock:
 		d.call = l.toolUse(index, b)
-		d.raw = encodeBlock(d.call)
+		d.Raw = EncodeBlock(d.call)
 	case *agent.UnknownBlock:
 		return l.modelBlock(index, b)
 	case nil:
-		l.repair(index, agent.RepairMalformed, "a block that could not be read was left out")
+		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
 		return d, false
 	default:
-		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
 		return d, false
 	}
 	return d, true
 }
 
 // citations are the citations among a text's further fields.
-func (l *loader) citations(index int, extra agent.Fields) agent.Fields {
+func (l *Loader) citations(index int, extra agent.Fields) agent.Fields {
 	kept := l.extras(index, "text", extra, "citations")
 	var list []map[string]json.RawMessage
 	if raw, ok := kept["citations"]; ok && (json.Unmarshal(raw, &list) != nil || len(list) == 0) {
 		if len(list) > 0 || string(bytes.TrimSpace(raw)) != "[]" {
-			l.repair(index, agent.RepairMalformed, "the citations of a text were left out")
+			l.Repair(index, agent.RepairMalformed, "the citations of a text were left out")
 		}
 		return nil
 	}
@@ -207,33 +207,33 @@ func (l *loader) citations(index int, extra agent.Fields) agent.Fields {
 }
 
 // toolUse checks a call, all but whether its ID is its own.
-func (l *loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
-	use := &agent.ToolUseBlock{ID: b.ID, Name: validName(b.Name), Input: b.Input, Extra: l.extras(index, "tool_use", b.Extra, "caller")}
+func (l *Loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
+	use := &agent.ToolUseBlock{ID: b.ID, Name: ValidName(b.Name), Input: b.Input, Extra: l.extras(index, "tool_use", b.Extra, "caller")}
 	if use.Name != b.Name {
-		l.repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", clip(b.Name, 150), use.Name)
+		l.Repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", Clip(b.Name, 150), use.Name)
 	}
 	if caller := use.Extra["caller"]; caller != nil && !kit.IsObject(caller) {
-		l.repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
+		l.Repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
 		use.Extra = nil
 	}
 	switch raw := bytes.TrimSpace(b.Input); {
 	case len(raw) == 0 || string(raw) == "null":
 		use.Input = json.RawMessage("{}")
 	case raw[0] != '{' || !validJSON(raw):
-		l.repair(index, agent.RepairMalformed, "the input of a call of %s was replaced by {}: it is no JSON object", clip(use.Name, 100))
+		l.Repair(index, agent.RepairMalformed, "the input of a call of %s was replaced by {}: it is no JSON object", Clip(use.Name, 100))
 		use.Input = json.RawMessage("{}")
 	}
 	return use
 }
 
 // modelBlock checks a block of the model's that this package has no type for. It goes back as it came.
-func (l *loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
+func (l *Loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 	d := draft{index: index}
 	fields, why := blockFields(b)
 	switch {
 	case why != "":
 	case b.Type == "redacted_thinking":
-		d.thought = true
+		d.Thought = true
 		if len(fields) != 2 || stringIn(fields, "data") == "" {
 			why = "it has not the fields that it should have"
 		}
@@ -249,13 +249,13 @@ func (l *loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 		}
 	}
 	if why != "" {
-		l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", clip(b.Type, 40), why)
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", Clip(b.Type, 40), why)
 		return d, false
 	}
-	d.raw = canonical(encode(b))
+	d.Raw = Canonical(Encode(b))
 	if _, cached := fields["cache_control"]; cached {
 		delete(fields, "cache_control")
-		d.raw = canonical(encode(fields))
+		d.Raw = Canonical(Encode(fields))
 	}
 	return d, true
 }
@@ -312,21 +312,21 @@ func stringIn(fields map[string]json.RawMessage, name string) string {
 var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // resultContent checks a result. It returns it with the names of the tools that it refers to.
-func (l *loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.ToolResultBlock, []string) {
+func (l *Loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.ToolResultBlock, []string) {
 	l.extras(index, "tool_result", r.Extra)
 	out := &agent.ToolResultBlock{ToolUseID: r.ToolUseID, IsError: r.IsError}
 	var names []string
 	for _, b := range r.Content {
 		if name := referenceIn(b); name != "" {
 			names = append(names, name)
-			out.Content = append(out.Content, &agent.UnknownBlock{Type: "tool_reference", Raw: encode(toolReference{"tool_reference", name})})
+			out.Content = append(out.Content, &agent.UnknownBlock{Type: "tool_reference", Raw: Encode(ToolReference{"tool_reference", name})})
 			continue
 		}
-		out.Content = append(out.Content, l.readable(index, b, true)...)
+		out.Content = append(out.Content, l.Readable(index, b, true)...)
 	}
 	if len(names) > 0 && (r.IsError || len(names) < len(out.Content)) {
-		l.repair(index, agent.RepairReference, "references to tools stood beside something else, so words stand for them: %s", clip(strings.Join(names, ", "), 200))
-		out.Content, names = withoutReferences(out.Content), nil
+		l.Repair(index, agent.RepairReference, "references to tools stood beside something else, so words stand for them: %s", Clip(strings.Join(names, ", "), 200))
+		out.Content, names = WithoutReferences(out.Content), nil
 	}
 	if r.IsError {
 		out.Content = l.textOnly(index, out.Content)
@@ -345,7 +345,7 @@ func (l *loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.Tool
 
 // referenceIn is the name of the tool that a block refers to; empty for every other block.
 func referenceIn(b agent.Block) string {
-	u, ok := known(b).(*agent.UnknownBlock)
+	u, ok := Known(b).(*agent.UnknownBlock)
 	if !ok || u.Type != "tool_reference" {
 		return ""
 	}
@@ -356,8 +356,8 @@ func referenceIn(b agent.Block) string {
 	return ""
 }
 
-// withoutReferences has words in the place of references to tools.
-func withoutReferences(c agent.Content) agent.Content {
+// WithoutReferences has words in the place of references to tools.
+func WithoutReferences(c agent.Content) agent.Content {
 	var out agent.Content
 	for _, b := range c {
 		if name := referenceIn(b); name != "" {
@@ -369,18 +369,18 @@ func withoutReferences(c agent.Content) agent.Content {
 }
 
 // textOnly has only what an error result may have.
-func (l *loader) textOnly(index int, c agent.Content) agent.Content {
+func (l *Loader) textOnly(index int, c agent.Content) agent.Content {
 	return slices.DeleteFunc(c, func(b agent.Block) bool {
 		_, ok := b.(*agent.TextBlock)
 		if !ok {
-			l.repair(index, agent.RepairMalformed, "a block of the kind %q was left out of a result: one that is an error has text only", blockKind(b))
+			l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out of a result: one that is an error has text only", blockKind(b))
 		}
 		return !ok
 	})
 }
 
-// A toolReference is that block of the API.
-type toolReference struct {
+// A ToolReference is that block of the API.
+type ToolReference struct {
 	Type string `json:"type"`
 	Name string `json:"tool_name"`
 }

@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"regexp"
@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// clip shortens s to about n bytes, at the boundary of a character.
-func clip(s string, n int) string {
+// Clip shortens s to about n bytes, at the boundary of a character.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -29,9 +29,9 @@ func legal(s string) string {
 	return illegal.ReplaceAllString(s, "_")
 }
 
-// identify returns the ID of a new tool call: that of the model if the API accepts it back and the
+// Identify returns the ID of a new tool call: that of the model if the API accepts it back and the
 // conversation does not have it yet, or else a new one.
-func (h *history) identify(id string) string {
+func (h *History) Identify(id string) string {
 	id = legal(id)
 	if id == "" || h.ids[id] {
 		id = "toolu_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -43,8 +43,8 @@ func (h *history) identify(id string) string {
 	return id
 }
 
-// validName is a tool's name as the API takes it back, whatever the model made of it.
-func validName(name string) string {
+// ValidName is a tool's name as the API takes it back, whatever the model made of it.
+func ValidName(name string) string {
 	if name = legal(name); name == "" {
 		return "unnamed"
 	}
@@ -54,8 +54,8 @@ func validName(name string) string {
 // dated matches the date, and the version of a cloud platform, at the end of a model ID.
 var dated = regexp.MustCompile(`[-@]\d{8}(-v\d+(:\d+)?)?$`)
 
-// plainModel is a model's name without a date, and without what cloud platforms put before it.
-func plainModel(model string) string {
+// PlainModel is a model's name without a date, and without what cloud platforms put before it.
+func PlainModel(model string) string {
 	model = dated.ReplaceAllString(model, "")
 	if i := strings.LastIndex(model, "claude-"); i > 0 {
 		model = model[i:] // us.anthropic.claude-opus-5
@@ -64,4 +64,4 @@ func plainModel(model string) string {
 }
 
 // sameModel reports whether two names are of one model.
-func sameModel(a, b string) bool { return plainModel(a) == plainModel(b) }
+func sameModel(a, b string) bool { return PlainModel(a) == PlainModel(b) }

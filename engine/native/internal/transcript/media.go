@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"bytes"
@@ -21,22 +21,22 @@ import (
 
 // The API's limits on images: https://platform.claude.com/docs/en/build-with-claude/vision.
 const (
-	maxImageBase64 = 5 << 20 // bytes of base64
-	// maxImageSide is in pixels. A request with up to 20 images may have larger ones, and nobody knows how
+	MaxImageBase64 = 5 << 20 // bytes of base64
+	// MaxImageSide is in pixels. A request with up to 20 images may have larger ones, and nobody knows how
 	// many there will be.
-	maxImageSide = 2000
-	maxURL       = 1 << 16
+	MaxImageSide = 2000
+	MaxURL       = 1 << 16
 )
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// image checks an image. What stands for it is the image itself, a smaller one, or a note.
-func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
+// Image checks an image. What stands for it is the image itself, a smaller one, or a note.
+func (l *Loader) Image(index int, b *agent.ImageBlock) []agent.Block {
 	l.extras(index, "image", b.Extra)
 	src := b.Source
 	switch src.Type {
 	case "url":
-		if src.URL != "" && len(src.URL) <= maxURL {
+		if src.URL != "" && len(src.URL) <= MaxURL {
 			return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, URL: src.URL}}}
 		}
 		return l.mediaNote(index, "An image", "it has no URL")
@@ -47,17 +47,17 @@ func (l *loader) image(index int, b *agent.ImageBlock) []agent.Block {
 		return l.mediaNote(index, "An image", "it names no file")
 	case "base64":
 	default:
-		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", clip(src.Type, 40)))
+		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", Clip(src.Type, 40)))
 	}
 	data, clean := decodeBase64(src.Data)
 	if data == nil {
 		return l.mediaNote(index, "An image", "its data is no base64")
 	}
-	if clean && fitsAPI(src, data) {
+	if clean && FitsAPI(src, data) {
 		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
 	}
 	fitted := scaledImage(l.ctx, src.MediaType, data)
-	l.repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip(fitted.Text(), 300))
+	l.Repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", Clip(fitted.Text(), 300))
 	return fitted
 }
 
@@ -74,19 +74,19 @@ func decodeBase64(s string) (data []byte, clean bool) {
 	return data, false
 }
 
-// fitsAPI reports whether the API takes an image as it is.
-func fitsAPI(src agent.ImageSource, data []byte) bool {
-	if len(src.Data) > maxImageBase64 || !slices.Contains(imageTypes, src.MediaType) || http.DetectContentType(data) != src.MediaType {
+// FitsAPI reports whether the API takes an image as it is.
+func FitsAPI(src agent.ImageSource, data []byte) bool {
+	if len(src.Data) > MaxImageBase64 || !slices.Contains(imageTypes, src.MediaType) || http.DetectContentType(data) != src.MediaType {
 		return false
 	}
 	cfg, kind, err := image.DecodeConfig(bytes.NewReader(data))
-	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= maxImageSide
+	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= MaxImageSide
 }
 
 // mediaNote is a text in the place of something that the model could see.
-func (l *loader) mediaNote(index int, what, why string) []agent.Block {
+func (l *Loader) mediaNote(index int, what, why string) []agent.Block {
 	text := fmt.Sprintf("[%s was left out of the history: %s]", what, why)
-	l.repair(index, agent.RepairMedia, "%s", strings.Trim(text, "[]"))
+	l.Repair(index, agent.RepairMedia, "%s", strings.Trim(text, "[]"))
 	return []agent.Block{&agent.TextBlock{Text: text}}
 }
 
@@ -120,7 +120,7 @@ func (s shape) fit(fields map[string]json.RawMessage) (gone []string, whole bool
 }
 
 // document checks a document, or another block of the user's that is not text or an image.
-func (l *loader) document(index int, b *agent.UnknownBlock) []agent.Block {
+func (l *Loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	what := "A block of the kind " + b.Type
 	fields, why := blockFields(b)
 	if why != "" {
@@ -129,7 +129,7 @@ func (l *loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	before := len(fields)
 	gone, whole := documentShapes[b.Type].fit(fields)
 	if len(gone) > 0 {
-		l.repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, clip(strings.Join(gone, ", "), 200))
+		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, Clip(strings.Join(gone, ", "), 200))
 	}
 	changed := len(fields) != before
 	for _, name := range []string{"title", "context", "file_id"} {
@@ -154,13 +154,13 @@ func (l *loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 		return l.mediaNote(index, what, why)
 	}
 	if changed {
-		return []agent.Block{&agent.UnknownBlock{Type: b.Type, Raw: encode(fields)}}
+		return []agent.Block{&agent.UnknownBlock{Type: b.Type, Raw: Encode(fields)}}
 	}
 	return []agent.Block{b}
 }
 
 // source says what is wrong with the source of a document; empty if nothing is.
-func (l *loader) source(raw json.RawMessage) string {
+func (l *Loader) source(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil || repeated(raw) {
 		return "its source is no object"
@@ -168,7 +168,7 @@ func (l *loader) source(raw json.RawMessage) string {
 	typ := stringIn(fields, "type")
 	s, ok := sourceShapes[typ]
 	if !ok {
-		return fmt.Sprintf("its source is of the unknown type %q", clip(typ, 40))
+		return fmt.Sprintf("its source is of the unknown type %q", Clip(typ, 40))
 	}
 	before := len(fields)
 	if _, whole := s.fit(fields); !whole || len(fields) != before {
@@ -176,7 +176,7 @@ func (l *loader) source(raw json.RawMessage) string {
 	}
 	text := func(name string, most int) bool { v := stringIn(fields, name); return v != "" && len(v) <= most }
 	switch {
-	case typ == "url" && !text("url", maxURL), typ == "file" && !text("file_id", 1<<10):
+	case typ == "url" && !text("url", MaxURL), typ == "file" && !text("file_id", 1<<10):
 		return "its source names nothing"
 	case typ == "text" && (stringIn(fields, "media_type") != "text/plain" || stringIn(fields, "data") == ""):
 		return "its text is not plain, or empty"
@@ -192,10 +192,10 @@ func (l *loader) source(raw json.RawMessage) string {
 }
 
 // documentContent reports whether the API takes raw as the content of a document: a text, or texts and images.
-func (l *loader) documentContent(raw json.RawMessage) bool {
+func (l *Loader) documentContent(raw json.RawMessage) bool {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return raw[0] == '"' && !isBlank(text)
+		return raw[0] == '"' && !IsBlank(text)
 	}
 	var content agent.Content
 	if content.UnmarshalJSON(raw) != nil || len(content) == 0 {
@@ -204,10 +204,10 @@ func (l *loader) documentContent(raw json.RawMessage) bool {
 	return !slices.ContainsFunc(content, func(b agent.Block) bool {
 		switch b := b.(type) {
 		case *agent.TextBlock:
-			return isBlank(b.Text) || b.Extra != nil
+			return IsBlank(b.Text) || b.Extra != nil
 		case *agent.ImageBlock:
 			data, clean := decodeBase64(b.Source.Data)
-			return b.Source.Type != "base64" || b.Extra != nil || !clean || !fitsAPI(b.Source, data)
+			return b.Source.Type != "base64" || b.Extra != nil || !clean || !FitsAPI(b.Source, data)
 		}
 		return true
 	})
@@ -223,15 +223,15 @@ func searchResultFault(fields map[string]json.RawMessage) string {
 		return "it has no content"
 	case slices.ContainsFunc(content, func(b agent.Block) bool {
 		t, ok := b.(*agent.TextBlock)
-		return !ok || isBlank(t.Text) || t.Extra != nil
+		return !ok || IsBlank(t.Text) || t.Extra != nil
 	}):
 		return "its content is not text"
 	}
 	return ""
 }
 
-// modelContent are a result's blocks in the form of the request.
-func modelContent(blocks []toolresult.Block) agent.Content {
+// ResultContent are a result's blocks in the form of the request.
+func ResultContent(blocks []toolresult.Block) agent.Content {
 	var content agent.Content
 	for _, b := range blocks {
 		switch b.Type {
@@ -240,7 +240,7 @@ func modelContent(blocks []toolresult.Block) agent.Content {
 				Type: "base64", MediaType: b.MIMEType, Data: base64.StdEncoding.EncodeToString(b.Data),
 			}})
 		default:
-			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !isBlank(text) {
+			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !IsBlank(text) {
 				content = append(content, &agent.TextBlock{Text: text})
 			}
 		}

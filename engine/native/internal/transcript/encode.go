@@ -1,4 +1,4 @@
-package native
+package transcript
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 )
 
-// encodeBlock encodes a block in the one form that it keeps: what the program hears of it, writes as
+// EncodeBlock encodes a block in the one form that it keeps: what the program hears of it, writes as
 // JSON and gives back in [agent.Options.History] encodes as the same bytes.
-func encodeBlock(b agent.Block) json.RawMessage {
+func EncodeBlock(b agent.Block) json.RawMessage {
 	switch t := b.(type) {
 	case *agent.TextBlock:
 		if !utf8.ValidString(t.Text) {
@@ -21,13 +21,13 @@ func encodeBlock(b agent.Block) json.RawMessage {
 			b = &valid
 		}
 	case *agent.UnknownBlock:
-		b = agent.DecodeBlock(encode(t)) // it may be of a kind that is known
+		b = agent.DecodeBlock(Encode(t)) // it may be of a kind that is known
 	}
-	return canonical(encode(b))
+	return Canonical(Encode(b))
 }
 
-// canonical gives JSON text the escapes that json.Marshal gives it, and takes away those of U+FFFD.
-func canonical(raw json.RawMessage) json.RawMessage {
+// Canonical gives JSON text the escapes that json.Marshal gives it, and takes away those of U+FFFD.
+func Canonical(raw json.RawMessage) json.RawMessage {
 	if bytes.ContainsAny(raw, "<>&") || bytes.Contains(raw, []byte("\u2028")) || bytes.Contains(raw, []byte("\u2029")) {
 		var b bytes.Buffer
 		json.HTMLEscape(&b, raw)
@@ -52,10 +52,10 @@ func canonical(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// textPart is a text block of the run's own.
-func textPart(text string) part { return part{raw: encode(&agent.TextBlock{Text: text})} }
+// TextPart is a text block of the run's own.
+func TextPart(text string) Part { return Part{Raw: Encode(&agent.TextBlock{Text: text})} }
 
-func isBlank(text string) bool {
+func IsBlank(text string) bool {
 	for _, r := range text {
 		if !unicode.IsSpace(r) {
 			return false
@@ -64,9 +64,9 @@ func isBlank(text string) bool {
 	return true
 }
 
-// encode encodes a value that cannot fail to: its parts are strings and JSON that was checked.
+// Encode encodes a value that cannot fail to: its parts are strings and JSON that was checked.
 // Invalid UTF-8 and lone surrogates become U+FFFD.
-func encode(v any) json.RawMessage {
+func Encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -78,11 +78,11 @@ func encode(v any) json.RawMessage {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	}
-	return fixSurrogates(raw)
+	return FixSurrogates(raw)
 }
 
-// fixSurrogates replaces the escapes of lone surrogates in JSON text, which the API refuses, by that of U+FFFD.
-func fixSurrogates(raw json.RawMessage) json.RawMessage {
+// FixSurrogates replaces the escapes of lone surrogates in JSON text, which the API refuses, by that of U+FFFD.
+func FixSurrogates(raw json.RawMessage) json.RawMessage {
 	var out []byte
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' || i+1 >= len(raw) {
@@ -127,8 +127,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// decodeLoose decodes what is only for display: what does not fit stays empty.
-func decodeLoose(raw json.RawMessage, v any) {
+// DecodeLoose decodes what is only for display: what does not fit stays empty.
+func DecodeLoose(raw json.RawMessage, v any) {
 	if len(raw) > 0 {
 		_ = json.Unmarshal(raw, v)
 	}

@@ -1,0 +1,175 @@
+// Package transcript holds a conversation as the Messages API accepts it: its messages as the bytes that
+// are sent, loaded from an earlier run and repaired, or grown turn by turn.
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+)
+
+// An entry is one message of the conversation. Its blocks are kept as the bytes that are sent, so
+// that every request begins with the bytes of the one before.
+type entry struct {
+	Role  string
+	Parts []Part
+	Calls []string // the ids of an assistant's tool calls
+	model string   // that said it; empty for the user's
+}
+
+// A Part is a content block as it is sent.
+type Part struct {
+	Raw     json.RawMessage
+	Thought bool // a thinking block: see thoughtPolicy
+	// Plain stands for raw where the API takes no tool references; nil if raw has none.
+	Plain json.RawMessage
+	// Position is the breakpoint of the cache that the program has set on the block; nil if it has none.
+	mark json.RawMessage
+}
+
+// A History is the conversation as the model is sent it. It is always one that the API takes:
+// roles alternate, no block is empty, and every tool call is answered by the entry after it.
+type History struct {
+	Entries []entry
+	ids     map[string]bool // of all tool calls so far; the API wants them unique
+}
+
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+)
+
+// AddUser adds blocks in the user's role, to the last entry if that is the user's too.
+func (h *History) AddUser(parts ...Part) {
+	if len(parts) == 0 {
+		return
+	}
+	if n := len(h.Entries); n > 0 && h.Entries[n-1].Role == RoleUser {
+		last := &h.Entries[n-1]
+		last.Parts = append(last.Parts, parts...)
+		return
+	}
+	h.Entries = append(h.Entries, entry{Role: RoleUser, Parts: parts})
+}
+
+// AddAssistant adds what a model said. A message must not end in a thought, so thoughts at the end
+// are left out, and nothing is added for a message without anything else.
+func (h *History) AddAssistant(model string, parts []Part, calls []string) {
+	for len(parts) > 0 && parts[len(parts)-1].Thought {
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) == 0 {
+		return
+	}
+	if n := len(h.Entries); n > 0 && h.Entries[n-1].Role == RoleAssistant { // after pause_turn
+		last := &h.Entries[n-1]
+		last.Parts = append(last.Parts, parts...)
+		last.Calls = append(last.Calls, calls...)
+		return
+	}
+	h.Entries = append(h.Entries, entry{Role: RoleAssistant, Parts: parts, Calls: calls, model: model})
+}
+
+// A Position is a point in a history to go back to.
+type Position struct{ entries, parts int }
+
+func (h *History) Position() Position {
+	m := Position{entries: len(h.Entries)}
+	if m.entries > 0 {
+		m.parts = len(h.Entries[m.entries-1].Parts)
+	}
+	return m
+}
+
+// Rewind forgets what was added since m.
+func (h *History) Rewind(m Position) {
+	clear(h.Entries[m.entries:])
+	h.Entries = h.Entries[:m.entries]
+	if m.entries > 0 {
+		last := &h.Entries[m.entries-1]
+		last.Parts = last.Parts[:m.parts]
+	}
+}
+
+// A ThoughtPolicy says which thoughts of the conversation a request repeats. Models differ in what
+// they accept: newer ones refuse those of another model, older ones miss any that is left out.
+type ThoughtPolicy int
+
+const (
+	ownThoughts ThoughtPolicy = iota // those of the model that is asked
+	AllThoughts
+	NoThoughts
+)
+
+// sends reports whether a thought of one model goes to another.
+func (p ThoughtPolicy) sends(of, to string) bool {
+	return p == AllThoughts || p == ownThoughts && of == to
+}
+
+// AppendTo appends the messages as a JSON array for a model, with breakpoints of the cache at the given
+// places. plain leaves out tool references.
+func (h *History) AppendTo(b []byte, model string, thoughts ThoughtPolicy, plain bool, marks map[place]json.RawMessage) []byte {
+	b = append(b, '[')
+	for i, e := range h.Entries {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"role":"`...)
+		b = append(b, e.Role...)
+		b = append(b, `","content":[`...)
+		sends, begun := thoughts.sends(e.model, model), false
+		for j, p := range e.Parts {
+			if p.Thought && !sends {
+				continue
+			}
+			if begun {
+				b = append(b, ',')
+			}
+			begun = true
+			raw := p.Raw
+			if plain && p.Plain != nil {
+				raw = p.Plain
+			}
+			if mark := marks[place{i, j}]; mark != nil {
+				raw = WithBreakpoint(raw, mark)
+			}
+			b = append(b, raw...)
+		}
+		b = append(b, `]}`...)
+	}
+	return append(b, ']')
+}
+
+// Size is about the number of bytes that the messages take.
+func (h *History) Size() int {
+	n := 2 + MaxBreakpoints*50
+	for _, e := range h.Entries {
+		n += 40
+		for _, p := range e.Parts {
+			n += len(p.Raw) + 1
+		}
+	}
+	return n
+}
+
+// Trimmed is the history as it is sent: the API refuses one that ends with white space of the model's,
+// which a response that is gone on with may do.
+func (h *History) Trimmed() *History {
+	n := len(h.Entries)
+	if n == 0 || h.Entries[n-1].Role != RoleAssistant {
+		return h
+	}
+	last := h.Entries[n-1]
+	text, ok := agent.DecodeBlock(last.Parts[len(last.Parts)-1].Raw).(*agent.TextBlock)
+	if !ok || strings.TrimRight(text.Text, " \t\r\n") == text.Text {
+		return h
+	}
+	text.Text = strings.TrimRight(text.Text, " \t\r\n")
+	last.Parts = slices.Clone(last.Parts)
+	last.Parts[len(last.Parts)-1].Raw = EncodeBlock(text)
+	sent := &History{Entries: slices.Clone(h.Entries), ids: h.ids}
+	sent.Entries[n-1] = last
+	return sent
+}
