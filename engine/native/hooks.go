@@ -262,12 +262,8 @@ func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a 
 // cleanContent is what hooks have put in the place of a result, with what the API takes of it: a block that
 // it refuses would cost the result, and the turn.
 func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
-	l := &transcript.Loader{}
-	var out agent.Content
-	for _, b := range transcript.WithoutReferences(content) {
-		out = append(out, l.Readable(0, b, true)...)
-	}
-	for _, r := range l.Repairs {
+	out, repairs := transcript.CleanResult(t.ctx, content)
+	for _, r := range repairs {
 		if r.Kind != agent.RepairEmpty {
 			t.s.warn("hook_output", "The output that a PostToolUse hook gave %s was changed, so that the model can be sent it: %s.", c.use.Name, r.Detail)
 			break // one faulty hook is enough to know of

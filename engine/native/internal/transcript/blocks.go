@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -127,6 +128,16 @@ func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block
 		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
 	}
 	return nil
+}
+
+// CleanResult returns the content of a tool result as the API accepts it, and what was changed.
+func CleanResult(ctx context.Context, content agent.Content) (agent.Content, []agent.HistoryRepair) {
+	l := &Loader{ctx: ctx}
+	var out agent.Content
+	for _, b := range WithoutReferences(content) {
+		out = append(out, l.Readable(0, b, true)...)
+	}
+	return out, l.Repairs
 }
 
 func blockKind(b agent.Block) string {
