@@ -7,17 +7,18 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/config"
+	sdkconfig "github.com/anthropics/anthropic-sdk-go/v2/config"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// ErrNoCredentials reports that there is nothing to sign requests with. No request was made.
-var ErrNoCredentials = errors.New("native: no credentials: set ANTHROPIC_API_KEY, or native.Options.APIKey " +
+// errNoCredentials reports that there is nothing to sign requests with. No request was made.
+var errNoCredentials = errors.New("native: no credentials: set ANTHROPIC_API_KEY, or native.Options.APIKey " +
 	"(for a server that wants none, any value will do)")
 
 // An api is a connection to the Messages API.
@@ -31,45 +32,35 @@ type api struct {
 	countless atomic.Bool
 }
 
-// environ looks variables up in an overlay and then in the process environment.
-type environ map[string]string
+// countTimeout bounds a request that counts tokens.
+const countTimeout = 5 * time.Second
 
-func (e environ) get(name string) string {
-	if v, ok := e[name]; ok {
-		return v
-	}
-	return os.Getenv(name)
+// A config configures the connection. Its fields are those of the engine's options; idle is not zero.
+type config struct {
+	apiKey, authToken, baseURL string
+	httpClient                 *http.Client
+	clientOptions              []option.RequestOption
+	idle                       time.Duration
 }
 
-// lookup looks a variable up, empty or not.
-func (e environ) lookup(name string) (string, bool) {
-	if v, ok := e[name]; ok {
-		return v, true
-	}
-	return os.LookupEnv(name)
-}
-
-// newAPI makes the client. What the engine's options leave open comes from env, then from where
-// the official client looks.
-func newAPI(o *Options, env environ) (*api, error) {
-	a := &api{idle: o.IdleTimeout}
-	if a.idle == 0 {
-		a.idle = DefaultIdleTimeout
-	}
-	httpClient := o.HTTPClient
+// newAPI makes the client. What the configuration leaves open comes from environment variables, then
+// from where the official client looks.
+func newAPI(o *config, getenv func(string) string) (*api, error) {
+	a := &api{idle: o.idle}
+	httpClient := o.httpClient
 	if httpClient == nil {
 		// The process's pool of connections: engines are made and dropped freely, pools are not.
 		httpClient = &http.Client{Transport: http.DefaultTransport}
 	}
 	opts := []option.RequestOption{option.WithHTTPClient(httpClient), option.WithMiddleware(bounded)}
-	credential, err := a.credential(o, env)
+	credential, err := a.credential(o, getenv)
 	if err != nil {
 		return nil, err
 	}
 	opts = append(opts, credential...)
-	base, from := o.BaseURL, "Options.BaseURL"
+	base, from := o.baseURL, "Options.BaseURL"
 	if base == "" {
-		base, from = env.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
+		base, from = getenv("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
 	}
 	if base != "" {
 		// Tried and tried again it would only look like a server that is down; and no other address is meant.
@@ -78,7 +69,7 @@ func newAPI(o *Options, env environ) (*api, error) {
 		}
 		opts = append(opts, option.WithBaseURL(base))
 	}
-	opts = append(opts, o.ClientOptions...)
+	opts = append(opts, o.clientOptions...)
 	// Retries are ours: they are messages of the run, and an interrupt ends them.
 	opts = append(opts, option.WithMaxRetries(0))
 	a.client = anthropic.NewClient(opts...)
@@ -86,37 +77,37 @@ func newAPI(o *Options, env environ) (*api, error) {
 }
 
 // credential chooses the credential and notes its source, in the words of the init message.
-func (a *api) credential(o *Options, env environ) ([]option.RequestOption, error) {
+func (a *api) credential(o *config, getenv func(string) string) ([]option.RequestOption, error) {
 	a.keySource = "none"
-	switch key, token := env.get("ANTHROPIC_API_KEY"), env.get("ANTHROPIC_AUTH_TOKEN"); {
-	case o.APIKey != "" && o.AuthToken != "":
+	switch key, token := getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN"); {
+	case o.apiKey != "" && o.authToken != "":
 		return nil, errors.New("native: Options.APIKey and Options.AuthToken are both set: set one of them")
-	case o.APIKey != "":
+	case o.apiKey != "":
 		a.keySource = "user"
-		return []option.RequestOption{option.WithAPIKey(o.APIKey)}, nil
-	case o.AuthToken != "":
-		return []option.RequestOption{option.WithAuthToken(o.AuthToken)}, nil
-	case len(o.ClientOptions) > 0:
+		return []option.RequestOption{option.WithAPIKey(o.apiKey)}, nil
+	case o.authToken != "":
+		return []option.RequestOption{option.WithAuthToken(o.authToken)}, nil
+	case len(o.clientOptions) > 0:
 		return nil, nil // one of them may be the credential; if not, the first request says so
 	case key != "":
 		a.keySource = "ANTHROPIC_API_KEY"
 		return []option.RequestOption{option.WithAPIKey(key)}, nil
 	case token != "":
 		return []option.RequestOption{option.WithAuthToken(token)}, nil
-	case hasProfile(env):
+	case hasProfile(getenv):
 		return nil, nil
-	case o.HTTPClient != nil: // its transport may sign
+	case o.httpClient != nil: // its transport may sign
 		return []option.RequestOption{option.WithoutEnvironmentDefaults()}, nil
 	}
-	return nil, ErrNoCredentials
+	return nil, errNoCredentials
 }
 
 // hasProfile reports whether the official client would find a credential by itself.
-func hasProfile(env environ) bool {
-	if env.get("ANTHROPIC_PROFILE") != "" || env.get("ANTHROPIC_FEDERATION_RULE_ID") != "" {
+func hasProfile(getenv func(string) string) bool {
+	if getenv("ANTHROPIC_PROFILE") != "" || getenv("ANTHROPIC_FEDERATION_RULE_ID") != "" {
 		return true
 	}
-	_, err := config.LoadConfig()
+	_, err := sdkconfig.LoadConfig()
 	return err == nil
 }
 
@@ -185,4 +176,40 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.watch.touch()
 	}
 	return n, err
+}
+
+// countTokens asks the API what a text weighs. A server that cannot count is not asked again.
+func (a *api) countTokens(ctx context.Context, model, text string) (int, error) {
+	if a.countless.Load() {
+		return 0, errCountless
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	body := transcript.Encode(struct {
+		Model    string     `json:"model"`
+		Messages []textTurn `json:"messages"`
+	}{model, []textTurn{{transcript.RoleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
+	var res struct {
+		InputTokens *int `json:"input_tokens"`
+	}
+	err := a.client.Post(ctx, "v1/messages/count_tokens", []byte(body), &res)
+	var refused *anthropic.Error
+	switch {
+	case errors.As(err, &refused) && refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode < 500:
+		a.countless.Store(true)
+		return 0, err
+	case err != nil:
+		return 0, err
+	case res.InputTokens == nil:
+		a.countless.Store(true)
+		return 0, errCountless
+	}
+	return *res.InputTokens, nil
+}
+
+var errCountless = errors.New("native: the model's server does not count tokens")
+
+type textTurn struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
@@ -121,4 +122,29 @@ func (b *block) arguments() (json.RawMessage, error) {
 		return empty, fmt.Errorf("it is not a JSON object: %s", transcript.Clip(string(raw), 200))
 	}
 	return transcript.FixSurrogates(bytes.Clone(raw)), nil
+}
+
+// text is the text of a response.
+func (r *response) text() string {
+	var b strings.Builder
+	for _, bl := range r.blocks {
+		if bl.kind == "text" {
+			b.Write(bl.text.Bytes())
+		}
+	}
+	return b.String()
+}
+
+// calls are the whole calls in a response, as the program has heard of them. Nil has none.
+func (r *response) calls() []*call {
+	if r == nil {
+		return nil
+	}
+	var calls []*call
+	for _, b := range r.blocks {
+		if b.kind == "tool_use" && b.done {
+			calls = append(calls, &call{use: b.message().(*agent.ToolUseBlock)})
+		}
+	}
+	return calls
 }

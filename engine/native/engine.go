@@ -67,6 +67,16 @@ type Engine struct {
 
 var _ agent.Engine = (*Engine)(nil)
 
+// A Price is what a model costs, in US dollars for a million tokens.
+type Price = modelPrice
+
+// PriceSource is the source of the built-in prices, and their day. The prices are an estimate: batch,
+// regional and agreed prices differ, and tools that the API runs cost extra.
+const PriceSource = priceSource
+
+// ErrNoCredentials is the error of Open if there is no credential. No request was made.
+var ErrNoCredentials = errNoCredentials
+
 // New returns an engine. It does no I/O; what is wrong with the options is reported by Open.
 func New(o *Options) *Engine {
 	e := &Engine{}
@@ -91,19 +101,31 @@ func (e *Engine) connect(env environ) (*api, error) {
 	}
 	for name := range env {
 		if strings.HasPrefix(name, "ANTHROPIC_") {
-			return newAPI(&e.opts, env)
+			return newAPI(e.config(), env.get)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.shared == nil {
-		a, err := newAPI(&e.opts, nil)
+		a, err := newAPI(e.config(), environ(nil).get)
 		if err != nil {
 			return nil, err
 		}
 		e.shared = a
 	}
 	return e.shared, nil
+}
+
+func (e *Engine) config() *config {
+	o := &e.opts
+	idle := o.IdleTimeout
+	if idle == 0 {
+		idle = DefaultIdleTimeout
+	}
+	return &config{
+		apiKey: o.APIKey, authToken: o.AuthToken, baseURL: o.BaseURL,
+		httpClient: o.HTTPClient, clientOptions: o.ClientOptions, idle: idle,
+	}
 }
 
 func (e *Engine) maxRetries() int {
@@ -118,9 +140,18 @@ func (e *Engine) maxRetries() int {
 
 // The defaults of [Options].
 const (
-	DefaultModel       = "claude-sonnet-5-5"
+	DefaultModel       = defaultModel
 	DefaultMaxRetries  = 10
 	DefaultIdleTimeout = 5 * time.Minute
 	// NoRetries as MaxRetries means that no request is made again.
 	NoRetries = -1
 )
+
+// priceOf returns the price of a model: the caller's own, else the built-in one.
+func (e *Engine) priceOf(model string) (Price, bool) {
+	if p, ok := e.opts.Prices[model]; ok {
+		return p, true
+	}
+	spec, ok := specOf(model)
+	return spec.price, ok
+}

@@ -2,14 +2,8 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
@@ -20,8 +14,6 @@ const (
 	// maxErrorChars is the longest text of an error of the engine's own, in characters; of a longer one
 	// both ends are kept. Those of tools are bounded by [toolresult.Fit] in the same way.
 	maxErrorChars = 10_000
-	// countTimeout bounds one question about the weight of a result.
-	countTimeout = 5 * time.Second
 	// countReach is up to how many times the limit an estimate is doubted: what is far above is too
 	// heavy however it is counted, and not worth its upload.
 	countReach = 4
@@ -108,40 +100,4 @@ func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 		}
 	}
 	return out
-}
-
-// countTokens asks the API what a text weighs. A server that cannot count is not asked again.
-func (a *api) countTokens(ctx context.Context, model, text string) (int, error) {
-	if a.countless.Load() {
-		return 0, errCountless
-	}
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
-	body := transcript.Encode(struct {
-		Model    string     `json:"model"`
-		Messages []textTurn `json:"messages"`
-	}{model, []textTurn{{transcript.RoleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
-	var res struct {
-		InputTokens *int `json:"input_tokens"`
-	}
-	err := a.client.Post(ctx, "v1/messages/count_tokens", []byte(body), &res)
-	var refused *anthropic.Error
-	switch {
-	case errors.As(err, &refused) && refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode < 500:
-		a.countless.Store(true)
-		return 0, err
-	case err != nil:
-		return 0, err
-	case res.InputTokens == nil:
-		a.countless.Store(true)
-		return 0, errCountless
-	}
-	return *res.InputTokens, nil
-}
-
-var errCountless = errors.New("native: the model's server does not count tokens")
-
-type textTurn struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
 }

@@ -3,7 +3,6 @@ package native
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,31 +51,6 @@ func (s *session) unpriced() []string {
 	}
 	slices.Sort(models)
 	return models
-}
-
-// text is the text of a response.
-func (r *response) text() string {
-	var b strings.Builder
-	for _, bl := range r.blocks {
-		if bl.kind == "text" {
-			b.Write(bl.text.Bytes())
-		}
-	}
-	return b.String()
-}
-
-// calls are the whole calls in a response, as the program has heard of them. Nil has none.
-func (r *response) calls() []*call {
-	if r == nil {
-		return nil
-	}
-	var calls []*call
-	for _, b := range r.blocks {
-		if b.kind == "tool_use" && b.done {
-			calls = append(calls, &call{use: b.message().(*agent.ToolUseBlock)})
-		}
-	}
-	return calls
 }
 
 // initMessage is the message that opens a turn.
