@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -21,6 +22,15 @@ type call struct {
 	use      *agent.ToolUseBlock
 	inputErr error // why its input cannot be used; nil if it can
 	tool     *tool // nil until it is resolved, and for a tool that there is not
+}
+
+// callsOf returns the whole calls of a response, as the program received them.
+func callsOf(r *messages.Response) []*call {
+	var calls []*call
+	for _, use := range r.Uses() {
+		calls = append(calls, &call{use: use})
+	}
+	return calls
 }
 
 // An answer is what a call came to.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
@@ -22,13 +23,14 @@ type contextState struct {
 // tokensOf estimates the tokens of a number of bytes of JSON or text.
 func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// noteContext keeps what the next request is made of, for ContextUsage. messages is how many bytes of it are the conversation.
-func (s *session) noteContext(r *request, messages int) {
+// noteContext records the parts of the next request for ContextUsage. conversation is the size of its
+// messages in bytes.
+func (s *session) noteContext(r *messages.Request, conversation int) {
 	sent := s.offer.sent
 	loaded := func(tl *tool) bool { return slices.Contains(sent, tl) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.context = &contextState{model: r.model, table: s.table, loaded: loaded, system: len(r.system), messages: messages}
+	s.context = &contextState{model: r.Model, table: s.table, loaded: loaded, system: len(r.System), messages: conversation}
 }
 
 // noteCounted keeps what the API counted of the latest request.
@@ -67,7 +69,7 @@ func (s *session) firstContext(ctx context.Context) *contextState {
 	search := !s.searchOff() && s.finder.mode.searches(t.deferrableSize(), s.wantedModel())
 	return &contextState{
 		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
-		system: len(encodeBlocks(systemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.Size,
+		system: len(messages.EncodeBlocks(messages.SystemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.Size,
 	}
 }
 
@@ -92,25 +94,25 @@ func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
 	for _, t := range own {
 		ownTokens += tokensOf(len(transcript.Encode(t)))
 	}
-	system, messages := tokensOf(c.system), tokensOf(c.messages)
-	u.TotalTokens = system + ownTokens + mcpTokens + messages
+	system, conversation := tokensOf(c.system), tokensOf(c.messages)
+	u.TotalTokens = system + ownTokens + mcpTokens + conversation
 	if c.counted > 0 {
 		u.TotalTokens = c.counted
-		messages = max(0, c.counted-system-ownTokens-mcpTokens)
+		conversation = max(0, c.counted-system-ownTokens-mcpTokens)
 	}
 	u.Categories = []agent.ContextCategory{
 		{ID: agent.ContextSystemPrompt, Name: "System prompt", Tokens: system, Kind: "used"},
 		{ID: agent.ContextSystemTools, Name: "System tools", Tokens: ownTokens, Kind: "used"},
 		{ID: agent.ContextMCPTools, Name: "MCP tools", Tokens: mcpTokens, Kind: "used"},
-		{ID: agent.ContextMessages, Name: "Messages", Tokens: messages, Kind: "used"},
+		{ID: agent.ContextMessages, Name: "Messages", Tokens: conversation, Kind: "used"},
 	}
 	if deferred > 0 {
 		u.Categories = append(u.Categories, agent.ContextCategory{
 			ID: agent.ContextMCPToolsDeferred, Name: "MCP tools (deferred)", Tokens: deferred, Kind: "deferred",
 		})
 	}
-	if spec, ok := specOf(c.model); ok {
-		u.MaxTokens = spec.contextWindow
+	if spec, ok := messages.SpecOf(c.model); ok {
+		u.MaxTokens = spec.ContextWindow
 		u.Percentage = float64(u.TotalTokens) * 100 / float64(u.MaxTokens)
 		u.Categories = append(u.Categories, agent.ContextCategory{
 			ID: agent.ContextFree, Name: "Free space", Tokens: max(0, u.MaxTokens-u.TotalTokens), Kind: "free",

@@ -22,7 +22,7 @@ func TestPrices(t *testing.T) {
 		"claude-sonnet-4-5-20250929": 0.038475, "us.anthropic.claude-opus-4-5-20251101-v1:0": 0.064125, "claude-haiku-4-5@20251001": 0.012825,
 	} {
 		p, ok := New(nil).priceOf(model)
-		if got := p.cost(u); !ok || math.Abs(got-want) > 1e-9 {
+		if got := p.Cost(u); !ok || math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: got %v (%v), want %v", model, got, ok, want)
 		}
 	}
@@ -34,12 +34,12 @@ func TestPrices(t *testing.T) {
 func TestPriceDetails(t *testing.T) {
 	p, _ := New(nil).priceOf("claude-haiku-5-5")
 	// A prompt above the threshold costs more on every token.
-	if got := p.cost(agent.Usage{InputTokens: 60_000, CacheReadInputTokens: 40_001, OutputTokens: 1000}); math.Abs(got-(0.03+0.00200005+0.0025)) > 1e-9 {
+	if got := p.Cost(agent.Usage{InputTokens: 60_000, CacheReadInputTokens: 40_001, OutputTokens: 1000}); math.Abs(got-(0.03+0.00200005+0.0025)) > 1e-9 {
 		t.Errorf("long prompt: %v", got)
 	}
 	p, _ = New(nil).priceOf("claude-sonnet-4-5")
 	writes := agent.Usage{CacheCreationInputTokens: 3000, CacheCreation: &agent.CacheCreation{Ephemeral5mInputTokens: 1000, Ephemeral1hInputTokens: 2000}}
-	if got := p.cost(writes); math.Abs(got-(0.00375+0.012)) > 1e-9 {
+	if got := p.Cost(writes); math.Abs(got-(0.00375+0.012)) > 1e-9 {
 		t.Errorf("writes of both lifetimes: %v", got)
 	}
 	own := New(&Options{Prices: map[string]Price{"local": {Output: 1}, "claude-opus-5": {Input: 1}}})

@@ -20,6 +20,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 )
 
 // Options configures an engine. The zero value, like a nil pointer, means the defaults.
@@ -61,21 +62,21 @@ type Engine struct {
 	opts    Options
 	indexes indexes
 
-	mu     sync.Mutex // guards the rest
-	shared *api       // the client of sessions whose environment does not change it; nil until one is opened
+	mu     sync.Mutex       // guards the rest
+	shared *messages.Client // the client of sessions whose environment does not change it; nil until one is opened
 }
 
 var _ agent.Engine = (*Engine)(nil)
 
 // A Price is what a model costs, in US dollars for a million tokens.
-type Price = modelPrice
+type Price = messages.Price
 
 // PriceSource is the source of the built-in prices, and their day. The prices are an estimate: batch,
 // regional and agreed prices differ, and tools that the API runs cost extra.
-const PriceSource = priceSource
+const PriceSource = messages.PriceSource
 
 // ErrNoCredentials is the error of Open if there is no credential. No request was made.
-var ErrNoCredentials = errNoCredentials
+var ErrNoCredentials = messages.ErrNoCredentials
 
 // New returns an engine. It does no I/O; what is wrong with the options is reported by Open.
 func New(o *Options) *Engine {
@@ -92,7 +93,7 @@ func New(o *Options) *Engine {
 func (e *Engine) Name() string { return "native" }
 
 // connect returns the client for a session with this environment.
-func (e *Engine) connect(env environ) (*api, error) {
+func (e *Engine) connect(env environ) (*messages.Client, error) {
 	switch {
 	case e.opts.MaxRetries < NoRetries:
 		return nil, fmt.Errorf("native: Options.MaxRetries is %d: set a positive number, 0 for the default, or NoRetries", e.opts.MaxRetries)
@@ -101,13 +102,13 @@ func (e *Engine) connect(env environ) (*api, error) {
 	}
 	for name := range env {
 		if strings.HasPrefix(name, "ANTHROPIC_") {
-			return newAPI(e.config(), env.get)
+			return messages.NewClient(e.config(), env.get)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.shared == nil {
-		a, err := newAPI(e.config(), environ(nil).get)
+		a, err := messages.NewClient(e.config(), environ(nil).get)
 		if err != nil {
 			return nil, err
 		}
@@ -116,15 +117,15 @@ func (e *Engine) connect(env environ) (*api, error) {
 	return e.shared, nil
 }
 
-func (e *Engine) config() *config {
+func (e *Engine) config() *messages.Config {
 	o := &e.opts
 	idle := o.IdleTimeout
 	if idle == 0 {
 		idle = DefaultIdleTimeout
 	}
-	return &config{
-		apiKey: o.APIKey, authToken: o.AuthToken, baseURL: o.BaseURL,
-		httpClient: o.HTTPClient, clientOptions: o.ClientOptions, idle: idle,
+	return &messages.Config{
+		APIKey: o.APIKey, AuthToken: o.AuthToken, BaseURL: o.BaseURL,
+		HTTPClient: o.HTTPClient, ClientOptions: o.ClientOptions, Idle: idle,
 	}
 }
 
@@ -140,7 +141,7 @@ func (e *Engine) maxRetries() int {
 
 // The defaults of [Options].
 const (
-	DefaultModel       = defaultModel
+	DefaultModel       = messages.DefaultModel
 	DefaultMaxRetries  = 10
 	DefaultIdleTimeout = 5 * time.Minute
 	// NoRetries as MaxRetries means that no request is made again.
@@ -152,6 +153,6 @@ func (e *Engine) priceOf(model string) (Price, bool) {
 	if p, ok := e.opts.Prices[model]; ok {
 		return p, true
 	}
-	spec, ok := specOf(model)
-	return spec.price, ok
+	spec, ok := messages.SpecOf(model)
+	return spec.Price, ok
 }

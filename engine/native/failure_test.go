@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
@@ -392,12 +393,12 @@ func TestRefusal(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	for retry, most := range map[int]time.Duration{1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 7: 32 * time.Second, 8: 32 * time.Second, 1000: 32 * time.Second} {
 		for range 20 {
-			if got := backoff(retry, 0); got > most || got < most*3/4 {
+			if got := messages.Backoff(retry, 0); got > most || got < most*3/4 {
 				t.Errorf("retry %d: %v, want at most %v", retry, got, most)
 			}
 		}
 	}
-	if got := backoff(1, time.Minute); got != time.Minute {
+	if got := messages.Backoff(1, time.Minute); got != time.Minute {
 		t.Errorf("with retry-after: %v", got)
 	}
 }
@@ -412,7 +413,7 @@ func TestNamedTool(t *testing.T) {
 		"In request: tools.7.name: must be a string":  7,
 		"tools.99999999999999999999999.name: too big": -1,
 	} {
-		if got := namedTool(text); got != want {
+		if got := messages.NamedTool(text); got != want {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
@@ -433,7 +434,7 @@ func TestRetryAfterHeader(t *testing.T) {
 	for _, tt := range tests {
 		h := http.Header{}
 		h.Set(tt.name, tt.value)
-		if got := retryAfter(h); got != tt.want {
+		if got := messages.RetryAfter(h); got != tt.want {
 			t.Errorf("%s: %s: got %v, want %v", tt.name, tt.value, got, tt.want)
 		}
 	}
@@ -442,10 +443,10 @@ func TestRetryAfterHeader(t *testing.T) {
 // Errors of the network do not carry the address, which may hold a credential.
 func TestFailureHidesTheAddress(t *testing.T) {
 	err := fmt.Errorf(`Post "https://user:secret@host/v1/messages": %w`, errors.New("dial tcp: connection refused"))
-	if f := classify(err); strings.Contains(f.text, "secret") || !strings.Contains(f.text, "connection refused") || !f.passing {
+	if f := messages.Classify(err); strings.Contains(f.Text, "secret") || !strings.Contains(f.Text, "connection refused") || !f.Passing {
 		t.Errorf("got %+v", f)
 	}
-	if f := classify(errors.New(`Post "https://user:secret@host/": bad`)); strings.Contains(f.text, "secret") {
+	if f := messages.Classify(errors.New(`Post "https://user:secret@host/": bad`)); strings.Contains(f.Text, "secret") {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -149,7 +150,7 @@ func FuzzHistory(f *testing.F) {
 		s.history, s.given = transcript.Load(t.Context(), msgs, DefaultModel)
 		s.settleReferences()
 		s.history.AddUser(transcript.TextPart("next"))
-		body, _ := (&request{model: DefaultModel, maxTokens: 100}).body(&s.history)
+		body, _ := (&messages.Request{Model: DefaultModel, MaxTokens: 100}).Body(&s.history)
 		model := modeltest.New(nil, modeltest.Text("well"))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model.test/v1/messages", bytes.NewReader(body))
 		if err != nil {

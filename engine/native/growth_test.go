@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -38,7 +39,7 @@ func streamOf(events string) *http.Response {
 	}
 }
 
-var noSink = sink{block: func(*response, *block) {}, event: func(*response, []byte) {}}
+var noSink = messages.Sink{Block: func(*messages.Response, *messages.Block) {}, Event: func(*messages.Response, []byte) {}}
 
 // A stream of events costs in proportion to its length, whatever is in it.
 func TestStreamsGrowWithTheirLength(t *testing.T) {
@@ -82,9 +83,9 @@ func TestStreamsGrowWithTheirLength(t *testing.T) {
 			growth.Check(t, 1000, func(n int) int {
 				raw := streamOf(events(n))
 				return growth.Bytes(func() {
-					r, _ := readResponse(raw, noSink) // most are cut off
-					for _, b := range r.blocks {
-						b.sent()
+					r, _ := messages.ReadResponse(raw, noSink) // most are cut off
+					for _, b := range r.Blocks {
+						b.Sent()
 					}
 				})
 			})
@@ -94,17 +95,17 @@ func TestStreamsGrowWithTheirLength(t *testing.T) {
 
 // A response has a bound, in bytes and in blocks, and one beyond it is not asked for again.
 func TestResponsesAreBounded(t *testing.T) {
-	events := manyOf(maxBlocks+1, func(i int) string {
+	events := manyOf(messages.MaxBlocks+1, func(i int) string {
 		return sseEvent("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":"x"}}`, i))
 	})
-	if r, err := readResponse(streamOf(events), noSink); !errors.Is(err, errTooMuch) || len(r.blocks) != maxBlocks {
-		t.Errorf("%d blocks, %v", len(r.blocks), err)
+	if r, err := messages.ReadResponse(streamOf(events), noSink); !errors.Is(err, messages.ErrTooMuch) || len(r.Blocks) != messages.MaxBlocks {
+		t.Errorf("%d blocks, %v", len(r.Blocks), err)
 	}
-	body := &boundedBody{io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), 2}
-	if got, err := io.ReadAll(body); string(got) != "ab" || !errors.Is(err, errTooMuch) {
+	body := &messages.BoundedBody{io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), 2}
+	if got, err := io.ReadAll(body); string(got) != "ab" || !errors.Is(err, messages.ErrTooMuch) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if f := classify(fmt.Errorf("reading: %w", errTooMuch)); f.passing {
+	if f := messages.Classify(fmt.Errorf("reading: %w", messages.ErrTooMuch)); f.Passing {
 		t.Errorf("%+v", f)
 	}
 	endless := roundTripper(func(*http.Request) (*http.Response, error) {
@@ -119,7 +120,7 @@ func TestResponsesAreBounded(t *testing.T) {
 	refused := roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(endlessLine{})}, nil
 	})
-	growth.AtMost(t, 12*maxResponse, []int{1}, func(int) int {
+	growth.AtMost(t, 12*messages.MaxResponse, []int{1}, func(int) int {
 		return growth.Bytes(func() {
 			_, err = collect(t, t.Context(), New(&Options{APIKey: "test", HTTPClient: &http.Client{Transport: refused}}), "x", nil)
 		})
@@ -207,7 +208,7 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 					s.finder.active = true
 					s.history, s.given = transcript.Load(t.Context(), in, DefaultModel)
 					s.settleReferences()
-					(&request{marks: s.history.Breakpoints()}).body(&s.history)
+					(&messages.Request{Breakpoints: s.history.Breakpoints()}).Body(&s.history)
 				})
 			})
 		})
@@ -288,8 +289,8 @@ func TestSearchInAStoredResultEnds(t *testing.T) {
 
 // Results cost in proportion to what is in them.
 func TestResultsGrowWithTheirContent(t *testing.T) {
-	s := &session{store: toolresult.NewStore("", 0), opts: &agent.Options{}, api: &api{}}
-	s.api.countless.Store(true)
+	s := &session{store: toolresult.NewStore("", 0), opts: &agent.Options{}, api: &messages.Client{}}
+	s.api.Countless.Store(true)
 	defer s.store.Close()
 	tr := &turn{s: s, ctx: t.Context()}
 	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: "mcp__s__t"}, tool: &tool{Tool: mcphost.Tool{Server: "s", Name: "t", MaxResultSize: toolresult.MaxDeclaredChars}}}

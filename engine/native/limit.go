@@ -63,7 +63,7 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *t
 			if estimate > countReach*limit {
 				return estimate, nil
 			}
-			return t.s.api.countTokens(ctx, t.s.model, text)
+			return t.s.api.CountTokens(ctx, t.s.model, text)
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -130,18 +131,18 @@ type turn struct {
 	clock       *time.Timer // that ends the turn in time; nil without a limit
 	over        bool        // the result says that the turn was cut short
 	usage       agent.Usage
-	last        *response // the latest whole response
+	last        *messages.Response // the latest whole response
 	uuids       []string
 	// Rounds in a row in which nothing could be done with what the model said.
 	malformed, paused int
-	heard             []string        // the messages that the latest response was handed out in
-	supersedes        []string        // what the next assistant message replaces
-	orphans           []*call         // the calls in those messages
-	broken            *response       // that they were of
-	given             json.RawMessage // the structured answer
-	badOutputs        int             // how often there was none, or a wrong one
-	goneOn            int             // how often a Stop hook has made the model go on
-	stopped           atomic.Bool     // no further call is made
+	heard             []string           // the messages that the latest response was handed out in
+	supersedes        []string           // what the next assistant message replaces
+	orphans           []*call            // the calls in those messages
+	broken            *messages.Response // that they were of
+	given             json.RawMessage    // the structured answer
+	badOutputs        int                // how often there was none, or a wrong one
+	goneOn            int                // how often a Stop hook has made the model go on
+	stopped           atomic.Bool        // no further call is made
 
 	mu        sync.Mutex // guards the rest
 	denials   []agent.PermissionDenial
@@ -285,14 +286,14 @@ func (t *turn) step() *agent.Result {
 		return t.failed(f)
 	}
 	t.last = resp
-	if resp.stop == "refusal" {
+	if resp.Stop == "refusal" {
 		return t.refused(resp)
 	}
 	calls := t.take(resp)
 	switch {
 	case len(calls) > 0:
 		return t.answerCalls(calls)
-	case resp.stop == "pause_turn" && t.paused < maxPaused:
+	case resp.Stop == "pause_turn" && t.paused < maxPaused:
 		t.paused++
 		return t.overTurns()
 	}
@@ -300,26 +301,26 @@ func (t *turn) step() *agent.Result {
 }
 
 // take adds a response to the history and returns the calls in it.
-func (t *turn) take(resp *response) []*call {
+func (t *turn) take(resp *messages.Response) []*call {
 	var calls []*call
 	var ids []string
 	var parts []transcript.Part
-	for i, b := range resp.blocks {
-		if p, ok := b.sent(); ok {
+	for i, b := range resp.Blocks {
+		if p, ok := b.Sent(); ok {
 			parts = append(parts, p)
 		}
-		if b.kind != "tool_use" {
+		if b.Kind != "tool_use" {
 			continue
 		}
-		c := &call{use: b.message().(*agent.ToolUseBlock)}
-		_, c.inputErr = b.arguments()
-		if resp.stop == "max_tokens" && i == len(resp.blocks)-1 && (c.inputErr != nil || b.input.Len() == 0) {
+		c := &call{use: b.Message().(*agent.ToolUseBlock)}
+		_, c.inputErr = b.Arguments()
+		if resp.Stop == "max_tokens" && i == len(resp.Blocks)-1 && (c.inputErr != nil || b.Input.Len() == 0) {
 			c.inputErr = errCutOff
 		}
 		calls = append(calls, c)
 		ids = append(ids, c.use.ID)
 	}
-	t.s.history.AddAssistant(resp.asked, parts, ids)
+	t.s.history.AddAssistant(resp.Asked, parts, ids)
 	t.s.keep()
 	t.silence(resp)
 	return calls
@@ -328,7 +329,7 @@ func (t *turn) take(resp *response) []*call {
 // silence is the message for a response in which nothing was said, if there is anything to learn from it:
 // that it stands in the place of what broke off, or, for the whole conversation, that the API has
 // accepted what was there before.
-func (t *turn) silence(resp *response) {
+func (t *turn) silence(resp *messages.Response) {
 	if len(t.supersedes) == 0 && (len(t.heard) > 0 || !t.s.opts.ReplayUserMessages) {
 		return
 	}
@@ -426,8 +427,8 @@ func (t *turn) overBudget() *agent.Result {
 }
 
 // finished is the result of a turn that the model ended.
-func (t *turn) finished(resp *response) *agent.Result {
-	switch resp.stop {
+func (t *turn) finished(resp *messages.Response) *agent.Result {
+	switch resp.Stop {
 	case "max_tokens":
 		t.s.warn("max_tokens", "The answer was cut off at its limit of tokens (Options.MaxTokens).")
 	case "model_context_window_exceeded":
@@ -436,10 +437,10 @@ func (t *turn) finished(resp *response) *agent.Result {
 		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonModelError,
 			fmt.Sprintf("The model paused %d times in a row.", maxPaused))
 	}
-	if t.s.output != nil && resp.stop != "max_tokens" && resp.stop != "model_context_window_exceeded" {
+	if t.s.output != nil && resp.Stop != "max_tokens" && resp.Stop != "model_context_window_exceeded" {
 		return t.remind()
 	}
-	why := t.stopBlocked(resp.text())
+	why := t.stopBlocked(resp.Text())
 	if r := t.hookStopped(); r != nil {
 		return r
 	}
@@ -456,7 +457,7 @@ func (t *turn) finished(resp *response) *agent.Result {
 
 // refused is the result of a turn whose answer the model refused. The API wants what led to it taken
 // out of the conversation, or it goes on refusing.
-func (t *turn) refused(resp *response) *agent.Result {
+func (t *turn) refused(resp *messages.Response) *agent.Result {
 	t.s.rewind(t.start, t.told)
 	t.s.accepted = t.start
 	t.supersedes = append(t.supersedes, t.s.heard.turn...)
@@ -465,7 +466,7 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Category    string `json:"category"`
 		Explanation string `json:"explanation"`
 	}
-	transcript.DecodeLoose(resp.stopDetails, &details)
+	transcript.DecodeLoose(resp.StopDetails, &details)
 	text := transcript.TextModelRefused
 	if details.Explanation != "" {
 		text += " " + details.Explanation
@@ -474,7 +475,7 @@ func (t *turn) refused(resp *response) *agent.Result {
 		Model    string `json:"original_model"`
 		Category string `json:"api_refusal_category,omitempty"`
 		Content  string `json:"content"`
-	}{resp.model, details.Category, text})
+	}{resp.Model, details.Category, text})
 	t.synthetic("invalid_request", text)
 	r := t.result(agent.SubtypeSuccess, agent.ReasonModelError, "")
 	r.IsError, r.Result = true, text
@@ -483,22 +484,22 @@ func (t *turn) refused(resp *response) *agent.Result {
 
 // failed is the result of a turn that ended with a failed request. If the API refused what is new
 // in the conversation, that is taken out again, so that the conversation survives it.
-func (t *turn) failed(f *failure) *agent.Result {
-	if f.status == 400 || f.status == 413 {
+func (t *turn) failed(f *messages.Failure) *agent.Result {
+	if f.Status == 400 || f.Status == 413 {
 		t.dropRefused(f)
 	}
-	t.synthetic(f.kind, f.text)
+	t.synthetic(f.Kind, f.Text)
 	reason := agent.ReasonAPIError
-	if f.status == 400 && strings.Contains(f.text, "prompt is too long") {
+	if f.Status == 400 && strings.Contains(f.Text, "prompt is too long") {
 		reason = agent.ReasonPromptTooLong
 	}
 	r := t.result(agent.SubtypeSuccess, reason, "")
-	r.IsError, r.Result, r.APIErrorStatus = true, f.text, f.status
+	r.IsError, r.Result, r.APIErrorStatus = true, f.Text, f.Status
 	return r
 }
 
 // dropRefused takes out of the conversation what the API has not accepted yet.
-func (t *turn) dropRefused(f *failure) {
+func (t *turn) dropRefused(f *messages.Failure) {
 	h := &t.s.history
 	t.s.rewind(t.s.accepted, t.s.finder.kept)
 	t.supersedes = append(t.supersedes, t.s.heard.fresh...)
@@ -511,7 +512,7 @@ func (t *turn) dropRefused(f *failure) {
 	for _, id := range h.Entries[n-1].Calls {
 		parts = append(parts, transcript.Part{Raw: transcript.Encode(&agent.ToolResultBlock{
 			ToolUseID: id, IsError: true,
-			Content: agent.TextContent(transcript.DroppedResult(f.text)),
+			Content: agent.TextContent(transcript.DroppedResult(f.Text)),
 		})})
 	}
 	h.AddUser(parts...)
@@ -519,7 +520,7 @@ func (t *turn) dropRefused(f *failure) {
 
 // aborted is the result of a turn that was interrupted, among tool calls or while the model spoke.
 // resp is what had arrived of its response by then.
-func (t *turn) aborted(resp *response, reason string) *agent.Result {
+func (t *turn) aborted(resp *messages.Response, reason string) *agent.Result {
 	if t.s.life.Err() != nil {
 		return nil
 	}
@@ -554,27 +555,27 @@ func (t *turn) answerOrphans(text string) {
 // keepPartial keeps what the program has heard of a response that was interrupted, and the text that
 // had arrived beside that: its whole blocks, with an answer for each call. If nothing has come of this
 // response, the one before it counts that broke off, since nothing has taken its place.
-func (t *turn) keepPartial(resp *response) {
+func (t *turn) keepPartial(resp *messages.Response) {
 	current := resp
 	resp = t.latest(resp)
 	if resp == nil {
 		return
 	}
-	if resp == current && len(resp.blocks) == 0 {
+	if resp == current && len(resp.Blocks) == 0 {
 		t.silence(resp)
 	}
 	var parts, answers []transcript.Part
 	var ids []string
-	for _, b := range resp.blocks {
-		p, ok := b.sent()
-		if !ok || !b.done && b.kind != "text" {
+	for _, b := range resp.Blocks {
+		p, ok := b.Sent()
+		if !ok || !b.Done && b.Kind != "text" {
 			continue
 		}
 		parts = append(parts, p)
-		if b.kind == "tool_use" {
-			ids = append(ids, b.id)
+		if b.Kind == "tool_use" {
+			ids = append(ids, b.ID)
 		}
-		if !b.done {
+		if !b.Done {
 			m := t.assistant(resp, b)
 			m.Aborted = true
 			m.Supersedes, t.supersedes = t.supersedes, nil
@@ -582,9 +583,9 @@ func (t *turn) keepPartial(resp *response) {
 			t.s.heard.add(m.UUID)
 		}
 	}
-	t.s.history.AddAssistant(resp.asked, parts, ids)
+	t.s.history.AddAssistant(resp.Asked, parts, ids)
 	t.s.keep()
-	for _, c := range resp.calls() {
+	for _, c := range callsOf(resp) {
 		a := errorAnswer(c, textInterrupted)
 		t.report(c, a)
 		answers = append(answers, a.part())
@@ -595,10 +596,10 @@ func (t *turn) keepPartial(resp *response) {
 
 // latest is the response whose blocks the program has heard last: this one, or one before it that broke
 // off; nil if there is none.
-func (t *turn) latest(resp *response) *response {
-	if resp != nil && resp.id != "" && slices.ContainsFunc(resp.blocks, func(b *block) bool {
-		_, ok := b.sent()
-		return b.done || ok && b.kind == "text"
+func (t *turn) latest(resp *messages.Response) *messages.Response {
+	if resp != nil && resp.ID != "" && slices.ContainsFunc(resp.Blocks, func(b *messages.Block) bool {
+		_, ok := b.Sent()
+		return b.Done || ok && b.Kind == "text"
 	}) {
 		return resp
 	}
@@ -606,7 +607,7 @@ func (t *turn) latest(resp *response) *response {
 		t.supersedes = nil
 		return t.broken
 	}
-	if resp != nil && resp.id != "" {
+	if resp != nil && resp.ID != "" {
 		return resp
 	}
 	return nil

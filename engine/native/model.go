@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // request asks the model for the next message and hands out what it says while it arrives. It tries
 // again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
-func (t *turn) request() (*response, *failure) {
+func (t *turn) request() (*messages.Response, *messages.Failure) {
 	s := t.s
 	overloads, quarantines, rethoughts, mended, unreachable := 0, 0, 0, 0, 0
 	t.asked++
@@ -33,12 +34,12 @@ func (t *turn) request() (*response, *failure) {
 		began := time.Now()
 		t.heard = nil
 		r := s.request()
-		body, messages := r.body(s.history.Trimmed())
-		s.noteContext(r, messages)
-		resp, err := s.api.send(t.ctx, body, t.sink(began))
+		body, size := r.Body(s.history.Trimmed())
+		s.noteContext(r, size)
+		resp, err := s.api.Send(t.ctx, body, t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
-			resp.asked = r.model
+			resp.Asked = r.Model
 			t.account(resp)
 		}
 		if err == nil || t.ctx.Err() != nil {
@@ -48,18 +49,18 @@ func (t *turn) request() (*response, *failure) {
 			t.supersedes = append(t.supersedes, t.heard...)
 			t.broken = resp
 		}
-		t.orphans = append(t.orphans, resp.calls()...)
-		f := classify(err)
-		if f.aboutReferences() && s.finder.active && !s.plainly() {
-			s.api.plain.Store(true)
-			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", transcript.Clip(f.text, 300))
+		t.orphans = append(t.orphans, callsOf(resp)...)
+		f := messages.Classify(err)
+		if f.AboutReferences() && s.finder.active && !s.plainly() {
+			s.api.Plain.Store(true)
+			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", transcript.Clip(f.Text, 300))
 			continue
 		}
-		if f.tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
+		if f.Tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
 			quarantines++
 			continue
 		}
-		if f.aboutThinking() && rethoughts < 2 {
+		if f.AboutThinking() && rethoughts < 2 {
 			rethoughts++
 			s.thoughts = (s.thoughts + 1) % (transcript.NoThoughts + 1)
 			continue
@@ -68,16 +69,16 @@ func (t *turn) request() (*response, *failure) {
 			mended++
 			continue
 		}
-		if f.kind == "overloaded" {
+		if f.Kind == "overloaded" {
 			overloads++
 		} else {
 			overloads = 0
 		}
-		if overloads >= overloadsToFallback && s.fallBack("is overloaded") || f.status == http.StatusNotFound && s.fallBack("was not found") {
+		if overloads >= overloadsToFallback && s.fallBack("is overloaded") || f.Status == http.StatusNotFound && s.fallBack("was not found") {
 			overloads, attempt = 0, 0
 			continue
 		}
-		if f.unreachable {
+		if f.Unreachable {
 			unreachable++
 		} else {
 			unreachable = 0
@@ -90,22 +91,22 @@ func (t *turn) request() (*response, *failure) {
 
 // again decides whether a failed request is made once more, and waits until it is time. unreachable counts
 // the failures in a row in which there was no connection. It reports false when the turn was cancelled meanwhile.
-func (t *turn) again(f *failure, attempt, unreachable int) bool {
+func (t *turn) again(f *messages.Failure, attempt, unreachable int) bool {
 	limit := t.s.engine.maxRetries()
-	if f.unreachable {
-		limit = min(limit, attempt+unreachableRetries-unreachable)
+	if f.Unreachable {
+		limit = min(limit, attempt+messages.UnreachableRetries-unreachable)
 	}
-	if !f.passing || attempt > limit {
+	if !f.Passing || attempt > limit {
 		return false
 	}
-	if f.after > maxRetryAfter {
-		f.text += fmt.Sprintf(" (the server asks to wait %v, which is too long)", f.after.Round(time.Second))
+	if f.After > messages.MaxRetryAfter {
+		f.Text += fmt.Sprintf(" (the server asks to wait %v, which is too long)", f.After.Round(time.Second))
 		return false
 	}
-	wait := backoff(attempt, f.after)
-	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.status), f.kind, transcript.Clip(f.text, 500)})
+	wait := messages.Backoff(attempt, f.After)
+	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.Status), f.Kind, transcript.Clip(f.Text, 500)})
 	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
-		"attempt", attempt, "wait", wait, "status", f.status, "error", f.text)
+		"attempt", attempt, "wait", wait, "status", f.Status, "error", f.Text)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -139,16 +140,16 @@ func (n nullInt) MarshalJSON() ([]byte, error) {
 }
 
 // quarantine takes the tool that a refused request names out of this and all later requests.
-func (t *turn) quarantine(f *failure) bool {
+func (t *turn) quarantine(f *messages.Failure) bool {
 	s := t.s
-	if s.offer == nil || f.tool >= len(s.offer.sent) || s.offer.sent[f.tool] == nil {
+	if s.offer == nil || f.Tool >= len(s.offer.sent) || s.offer.sent[f.Tool] == nil {
 		return false
 	}
-	tl := s.offer.sent[f.tool]
-	s.quarantined[tl.FullName] = "the API refused it: " + transcript.Clip(f.text, 300)
+	tl := s.offer.sent[f.Tool]
+	s.quarantined[tl.FullName] = "the API refused it: " + transcript.Clip(f.Text, 300)
 	s.finder.refused(tl.model.Name)
 	s.freshTable(t.ctx)
-	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, transcript.Clip(f.text, 300))
+	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, transcript.Clip(f.Text, 300))
 	return true
 }
 
@@ -172,7 +173,7 @@ func fallbackModels(list string) []string {
 	var models []string
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
-			models = append(models, modelOf(name))
+			models = append(models, messages.ModelOf(name))
 		}
 	}
 	return models
@@ -211,34 +212,34 @@ func (s *session) preferModel() {
 }
 
 // request is what the next request has beside the conversation.
-func (s *session) request() *request {
-	r := &request{
-		model: s.model, maxTokens: s.opts.MaxTokens, plain: s.plainly(),
-		thoughts: s.thoughts,
+func (s *session) request() *messages.Request {
+	r := &messages.Request{
+		Model: s.model, MaxTokens: s.opts.MaxTokens, Plain: s.plainly(),
+		Thoughts: s.thoughts,
 	}
 	if !s.engine.opts.DisablePromptCaching {
-		r.marks = s.history.Breakpoints()
+		r.Breakpoints = s.history.Breakpoints()
 	}
 	if s.prompt == nil {
-		s.prompt = append([]json.RawMessage{}, systemBlocks(append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)...)
+		s.prompt = append([]json.RawMessage{}, messages.SystemBlocks(append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)...)
 	}
-	r.system = encodeBlocks(s.prompt, r.marks.Prompt)
-	r.tools = s.tools(r.plain, r.marks.Prompt && r.system == nil).json
-	if r.maxTokens == 0 {
-		r.maxTokens = maxTokensFor(s.model)
+	r.System = messages.EncodeBlocks(s.prompt, r.Breakpoints.Prompt)
+	r.Tools = s.tools(r.Plain, r.Breakpoints.Prompt && r.System == nil).json
+	if r.MaxTokens == 0 {
+		r.MaxTokens = messages.MaxTokensFor(s.model)
 	}
 	if th := s.opts.Thinking; th != nil {
-		r.thinking = transcript.Encode(struct {
+		r.Thinking = transcript.Encode(struct {
 			Type    string `json:"type"`
 			Budget  int    `json:"budget_tokens,omitempty"`
 			Display string `json:"display,omitempty"`
 		}{th.Type, th.BudgetTokens, th.Display})
-		if s.opts.MaxTokens == 0 && th.BudgetTokens >= r.maxTokens {
-			r.maxTokens += th.BudgetTokens // the budget is part of it
+		if s.opts.MaxTokens == 0 && th.BudgetTokens >= r.MaxTokens {
+			r.MaxTokens += th.BudgetTokens // the budget is part of it
 		}
 	}
 	if s.opts.Effort != "" {
-		r.output = transcript.Encode(struct {
+		r.Output = transcript.Encode(struct {
 			Effort string `json:"effort"`
 		}{s.opts.Effort})
 	}
@@ -246,12 +247,12 @@ func (s *session) request() *request {
 }
 
 // sink hands out a response while it arrives and notes the messages that it was handed out in.
-func (t *turn) sink(began time.Time) sink {
+func (t *turn) sink(began time.Time) messages.Sink {
 	first := true
-	return sink{
-		block: func(r *response, b *block) {
-			if b.kind == "tool_use" {
-				b.id = t.s.history.Identify(b.id)
+	return messages.Sink{
+		Block: func(r *messages.Response, b *messages.Block) {
+			if b.Kind == "tool_use" {
+				b.ID = t.s.history.Identify(b.ID)
 			}
 			m := t.assistant(r, b)
 			m.Supersedes = t.supersedes
@@ -260,11 +261,11 @@ func (t *turn) sink(began time.Time) sink {
 			t.s.emit(m)
 			t.s.heard.turn = append(t.s.heard.turn, m.UUID)
 		},
-		event: func(r *response, raw []byte) {
+		Event: func(r *messages.Response, raw []byte) {
 			if !t.s.opts.IncludePartialMessages {
 				return
 			}
-			e := &agent.StreamEvent{Event: bytes.Clone(raw), APIMessageID: r.id, SessionID: t.s.opts.SessionID, UUID: uuid.NewString()}
+			e := &agent.StreamEvent{Event: bytes.Clone(raw), APIMessageID: r.ID, SessionID: t.s.opts.SessionID, UUID: uuid.NewString()}
 			if first {
 				e.TTFTMS = time.Since(began).Milliseconds()
 				first = false
@@ -275,34 +276,34 @@ func (t *turn) sink(began time.Time) sink {
 }
 
 // assistant is the message for one block of a response; nil stands for none at all.
-func (t *turn) assistant(r *response, b *block) *agent.Assistant {
+func (t *turn) assistant(r *messages.Response, b *messages.Block) *agent.Assistant {
 	content := agent.Content{}
 	if b != nil {
-		content = append(content, b.message())
+		content = append(content, b.Message())
 	}
 	return &agent.Assistant{
 		Message: agent.APIMessage{
-			ID: r.id, Role: transcript.RoleAssistant, Model: r.model, Content: content, Usage: r.usage,
+			ID: r.ID, Role: transcript.RoleAssistant, Model: r.Model, Content: content, Usage: r.Usage,
 		},
-		RequestID: r.requestID, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
+		RequestID: r.RequestID, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	}
 }
 
 // account adds up what a response used, one that broke off too.
-func (t *turn) account(r *response) {
+func (t *turn) account(r *messages.Response) {
 	s := t.s
-	s.noteCounted(r.usage)
-	addUsage(&t.usage, r.usage)
-	model := r.model
+	s.noteCounted(r.Usage)
+	messages.AddUsage(&t.usage, r.Usage)
+	model := r.Model
 	if model == "" {
 		model = s.model
 	}
 	m := s.totals[model]
-	m.InputTokens += r.usage.InputTokens
-	m.OutputTokens += r.usage.OutputTokens
-	m.CacheReadInputTokens += r.usage.CacheReadInputTokens
-	m.CacheCreationInputTokens += r.usage.CacheCreationInputTokens
-	if u := r.usage.ServerToolUse; u != nil {
+	m.InputTokens += r.Usage.InputTokens
+	m.OutputTokens += r.Usage.OutputTokens
+	m.CacheReadInputTokens += r.Usage.CacheReadInputTokens
+	m.CacheCreationInputTokens += r.Usage.CacheCreationInputTokens
+	if u := r.Usage.ServerToolUse; u != nil {
 		m.WebSearchRequests += u.WebSearchRequests
 	}
 	price, ok := s.engine.priceOf(model)
@@ -310,11 +311,11 @@ func (t *turn) account(r *response) {
 		price, ok = s.engine.priceOf(s.model) // a server may call the model by a name of its own
 	}
 	if ok {
-		c := price.cost(r.usage)
+		c := price.Cost(r.Usage)
 		m.CostUSD += c
 		s.cost += c
 	}
-	spec, _ := specOf(model)
-	m.ContextWindow, m.MaxOutputTokens = spec.contextWindow, spec.maxOutput
+	spec, _ := messages.SpecOf(model)
+	m.ContextWindow, m.MaxOutputTokens = spec.ContextWindow, spec.MaxOutput
 	s.totals[model] = m
 }

@@ -30,7 +30,7 @@ var placeholder = apiTool{
 
 // plainly reports whether requests have to do without withheld definitions and tool references.
 func (s *session) plainly() bool {
-	return s.engine.opts.DisableToolReferences || s.api.plain.Load() || !knowsReferences(s.model)
+	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !knowsReferences(s.model)
 }
 
 // tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.

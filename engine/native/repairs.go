@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
@@ -91,11 +92,11 @@ func (f *finder) recall(name string, tl *tool) {
 
 // mendGiven replaces a block of the given history that the API has refused by text, whatever the API
 // has against it: the conversation would never be accepted again. It reports whether there was one.
-func (s *session) mendGiven(f *failure, r *request) bool {
-	if f.status != http.StatusBadRequest {
+func (s *session) mendGiven(f *messages.Failure, r *messages.Request) bool {
+	if f.Status != http.StatusBadRequest {
 		return false
 	}
-	repair, ok := s.given.ReplaceRefused(&s.history, f.text, r.model, r.thoughts)
+	repair, ok := s.given.ReplaceRefused(&s.history, f.Text, r.Model, r.Thoughts)
 	if ok {
 		s.noteRepairs(1, []agent.HistoryRepair{repair})
 	}

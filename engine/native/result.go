@@ -27,9 +27,9 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 	r.PermissionDenials = t.denials
 	t.mu.Unlock()
 	if t.last != nil {
-		r.StopReason = agent.NullString(t.last.stop)
+		r.StopReason = agent.NullString(t.last.Stop)
 		if subtype == agent.SubtypeSuccess {
-			r.Result = t.last.text()
+			r.Result = t.last.Text()
 		}
 	}
 	if message != "" {
@@ -61,7 +61,7 @@ func (s *session) initMessage() *agent.SystemInit {
 	s.mu.Unlock()
 	m := &agent.SystemInit{
 		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
-		SlashCommands: s.commandNames(), Model: model, PermissionMode: string(mode), APIKeySource: s.api.keySource, UUID: uuid.NewString(),
+		SlashCommands: s.commandNames(), Model: model, PermissionMode: string(mode), APIKeySource: s.api.KeySource, UUID: uuid.NewString(),
 	}
 	if s.output != nil {
 		m.Tools = append(m.Tools, s.output.model.Name)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -42,7 +43,7 @@ var errInterrupted = errors.New("native: interrupted")
 type session struct {
 	engine *Engine
 	opts   *agent.Options
-	api    *api
+	api    *messages.Client
 	env    environ
 	shared *mcphost.Host // the caller's; nil if there is none
 	output *structured   // nil for free text
@@ -198,7 +199,7 @@ func unsupported(o *agent.Options) []string {
 func (s *session) resolveModel(name string) string {
 	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL"), s.settings.Model} {
 		if name != "" {
-			return modelOf(name)
+			return messages.ModelOf(name)
 		}
 	}
 	return DefaultModel

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -367,23 +368,23 @@ func TestErrorsInMidStream(t *testing.T) {
 
 // What nobody has a name for in a call is kept, whether its start or a delta brought it.
 func TestExtraFieldsOfACall(t *testing.T) {
-	b, err := newBlock(json.RawMessage(`{"type":"tool_use","id":"toolu_1","name":"w","input":{},"caller":{"type":"direct"}}`))
+	b, err := messages.NewBlock(json.RawMessage(`{"type":"tool_use","id":"toolu_1","name":"w","input":{},"caller":{"type":"direct"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, delta := range []string{`{"type":"input_json_delta","partial_json":"{\"a\":1}"}`, `{"type":"mood_delta","mood":"go"}`, `{"type":"mood_delta","mood":"od","new":[1]}`} {
-		if err := b.add(json.RawMessage(delta)); err != nil {
+		if err := b.Add(json.RawMessage(delta)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.done = true
+	b.Done = true
 	want := &agent.ToolUseBlock{ID: "toolu_1", Name: "w", Input: json.RawMessage(`{"a":1}`), Extra: agent.Fields{
 		"caller": json.RawMessage(`{"type":"direct"}`), "mood": json.RawMessage(`"good"`), "new": json.RawMessage(`[1]`),
 	}}
-	if diff := cmp.Diff(agent.Block(want), b.message()); diff != "" {
+	if diff := cmp.Diff(agent.Block(want), b.Message()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sent, _ := b.sent()
+	sent, _ := b.Sent()
 	if got, want := string(sent.Raw), `{"type":"tool_use","id":"toolu_1","name":"w","input":{"a":1},"caller":{"type":"direct"},"mood":"good","new":[1]}`; got != want {
 		t.Errorf("sent back as %s, want %s", got, want)
 	}
@@ -397,7 +398,7 @@ func TestEventsThatAreNone(t *testing.T) {
 		`{"type":"content_block_delta","index":7,"delta":{}}`: "there are 0",
 	} {
 		body := "event: x\ndata: " + data + "\n\n"
-		_, err := readResponse(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, sink{})
+		_, err := messages.ReadResponse(&http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, messages.Sink{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", data, err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -153,8 +154,8 @@ const charsPerToken = 4
 
 // contextWindow is a model's, in tokens.
 func contextWindow(model string) int {
-	if spec, ok := specOf(model); ok {
-		return int(spec.contextWindow)
+	if spec, ok := messages.SpecOf(model); ok {
+		return int(spec.ContextWindow)
 	}
 	return 200_000
 }

@@ -74,10 +74,11 @@ var rooms = []room{
 
 	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
 	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult"}},
+	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent"}},
 	{
 		path: "engine/native",
 		imports: []string{
-			"engine/native/internal/transcript",
+			"engine/native/internal/transcript", "engine/native/internal/messages",
 			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolresult", "toolschema", "toolsearch", "permission",
 			"internal/toolname", "internal/schemaguard",

@@ -1,4 +1,4 @@
-package native
+package messages
 
 import (
 	"context"
@@ -17,39 +17,39 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// A failure is why a request failed, in the terms of the messages that report it.
-type failure struct {
-	// status is the HTTP status, or the one that belongs to an error in mid-stream; 0 without a response.
-	status int
-	// kind is the error field of assistant and api_retry messages.
-	kind string
-	// text is what people and models read.
-	text string
-	// passing reports that the same request may succeed later.
-	passing bool
-	// unreachable reports that no connection could be made.
-	unreachable bool
-	// after is how long the server asks to wait; 0 if it does not say.
-	after time.Duration
-	// tool is the index that a refused request names in its tools; -1 if it names none.
-	tool int
+// A Failure is why a request failed, in the terms of the messages that report it.
+type Failure struct {
+	// Status is the HTTP status, or the one that belongs to an error in mid-stream; 0 without a response.
+	Status int
+	// Kind is the error field of assistant and api_retry messages.
+	Kind string
+	// Text is what people and models read.
+	Text string
+	// Passing reports that the same request may succeed later.
+	Passing bool
+	// Unreachable reports that no connection could be made.
+	Unreachable bool
+	// After is how long the server asks to wait; 0 if it does not say.
+	After time.Duration
+	// Tool is the index that a refused request names in its tools; -1 if it names none.
+	Tool int
 	err  error
 }
 
 // statusOverloaded is the API's own status for being overloaded.
 const statusOverloaded = 529
 
-// classify tells what a failed request means.
-func classify(err error) *failure {
-	f := &failure{kind: "unknown", text: "API Error: " + err.Error(), tool: -1, err: err}
+// Classify tells what a failed request means.
+func Classify(err error) *Failure {
+	f := &Failure{Kind: "unknown", Text: "API Error: " + err.Error(), Tool: -1, err: err}
 	var api *anthropic.Error
 	switch {
 	case errors.As(err, &api):
 		f.fromAPI(api)
 	case errors.Is(err, context.Canceled):
 	default: // no response, or one that broke off
-		f.kind, f.passing, f.unreachable = "server_error", !untrusted(err) && !errors.Is(err, errTooMuch), unreachable(err)
-		f.text = "API Error: connection error: " + unwrapURL(err)
+		f.Kind, f.Passing, f.Unreachable = "server_error", !untrusted(err) && !errors.Is(err, ErrTooMuch), unreachable(err)
+		f.Text = "API Error: connection error: " + unwrapURL(err)
 	}
 	return f
 }
@@ -83,53 +83,53 @@ func unwrapURL(err error) string {
 	return err.Error()
 }
 
-func (f *failure) fromAPI(api *anthropic.Error) {
+func (f *Failure) fromAPI(api *anthropic.Error) {
 	typ := string(api.Type())
-	f.status = api.StatusCode
-	if f.status < 400 { // an error event in mid-stream
-		f.status = statusOf(typ)
+	f.Status = api.StatusCode
+	if f.Status < 400 { // an error event in mid-stream
+		f.Status = statusOf(typ)
 	}
-	f.kind = kindOf(f.status, typ, api.Message)
+	f.Kind = kindOf(f.Status, typ, api.Message)
 	message := api.Message
 	if message == "" {
 		message = transcript.Clip(strings.TrimSpace(api.RawJSON()), 500)
 	}
 	if message == "" {
-		message = http.StatusText(f.status)
+		message = http.StatusText(f.Status)
 	}
-	f.text = fmt.Sprintf("API Error: %d %s", f.status, message)
+	f.Text = fmt.Sprintf("API Error: %d %s", f.Status, message)
 	if typ != "" {
-		f.text = fmt.Sprintf("API Error: %d %s: %s", f.status, typ, message)
+		f.Text = fmt.Sprintf("API Error: %d %s: %s", f.Status, typ, message)
 	}
 	if api.RequestID != "" {
-		f.text += fmt.Sprintf(" (request %s)", api.RequestID)
+		f.Text += fmt.Sprintf(" (request %s)", api.RequestID)
 	}
-	f.passing = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
-		f.status == http.StatusTooManyRequests || f.status >= 500
+	f.Passing = f.Status == http.StatusRequestTimeout || f.Status == http.StatusConflict ||
+		f.Status == http.StatusTooManyRequests || f.Status >= 500
 	if api.Response != nil {
-		f.after = retryAfter(api.Response.Header)
+		f.After = RetryAfter(api.Response.Header)
 		switch api.Response.Header.Get("x-should-retry") {
 		case "true":
-			f.passing = true
+			f.Passing = true
 		case "false":
-			f.passing = false
+			f.Passing = false
 		}
 	}
-	if f.status == http.StatusBadRequest {
-		f.tool = namedTool(message)
+	if f.Status == http.StatusBadRequest {
+		f.Tool = NamedTool(message)
 	}
 }
 
-// aboutThinking reports that the thoughts in the conversation are what was refused: too many of them, or too few.
-func (f *failure) aboutThinking() bool {
-	return f.status == http.StatusBadRequest && strings.Contains(f.text, "thinking") && strings.Contains(f.text, "messages")
+// AboutThinking reports that the thoughts in the conversation are what was refused: too many of them, or too few.
+func (f *Failure) AboutThinking() bool {
+	return f.Status == http.StatusBadRequest && strings.Contains(f.Text, "thinking") && strings.Contains(f.Text, "messages")
 }
 
 var referencesRefused = regexp.MustCompile(`tool_reference|defer_loading|DeferredToolPlaceholder|Unexpected item type in content`)
 
-// aboutReferences reports that the server does not know tool references, or withheld definitions.
-func (f *failure) aboutReferences() bool {
-	return (f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity) && referencesRefused.MatchString(f.text)
+// AboutReferences reports that the server does not know tool references, or withheld definitions.
+func (f *Failure) AboutReferences() bool {
+	return (f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity) && referencesRefused.MatchString(f.Text)
 }
 
 // statusOf is the status that belongs to an error type, for errors in mid-stream.
@@ -180,8 +180,8 @@ func kindOf(status int, typ, message string) string {
 
 var toolIndex = regexp.MustCompile(`(?:^|[^.\w])tools\.(\d+)\b`)
 
-// namedTool is the index of the tool that a refusal is about: the API says "tools.3.custom.input_schema: …".
-func namedTool(message string) int {
+// NamedTool is the index of the tool that a refusal is about: the API says "tools.3.custom.input_schema: …".
+func NamedTool(message string) int {
 	m := toolIndex.FindStringSubmatch(message)
 	if m == nil {
 		return -1
@@ -193,8 +193,8 @@ func namedTool(message string) int {
 	return i
 }
 
-// retryAfter is how long a response asks to wait; 0 if it does not say.
-func retryAfter(h http.Header) time.Duration {
+// RetryAfter is how long a response asks to wait; 0 if it does not say.
+func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil && ms > 0 && ms < 1e12 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
@@ -209,16 +209,16 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 const (
-	// maxRetryAfter is the longest wait that a server may ask for: a longer one is an answer, not a delay.
-	maxRetryAfter  = 5 * time.Minute
+	// MaxRetryAfter is the longest wait that a server may ask for: a longer one is an answer, not a delay.
+	MaxRetryAfter  = 5 * time.Minute
 	firstRetryWait = 500 * time.Millisecond
 	maxRetryWait   = 32 * time.Second
-	// unreachableRetries bounds the retries in a row while no connection can be made: about 7 s.
-	unreachableRetries = 4
+	// UnreachableRetries bounds the retries in a row while no connection can be made: about 7 s.
+	UnreachableRetries = 4
 )
 
-// backoff is how long to wait before the retry of this number, counted from 1.
-func backoff(retry int, after time.Duration) time.Duration {
+// Backoff is how long to wait before the retry of this number, counted from 1.
+func Backoff(retry int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
 	}

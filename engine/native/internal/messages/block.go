@@ -1,4 +1,4 @@
-package native
+package messages
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// message is the block as the program hears it. That of a whole block is made once.
-func (b *block) message() agent.Block {
-	if !b.done {
+// Message is the block as the program hears it. That of a whole block is made once.
+func (b *Block) Message() agent.Block {
+	if !b.Done {
 		return b.makeMessage()
 	}
 	if b.made == nil {
@@ -21,8 +21,8 @@ func (b *block) message() agent.Block {
 	return b.made
 }
 
-func (b *block) makeMessage() agent.Block {
-	switch b.kind {
+func (b *Block) makeMessage() agent.Block {
+	switch b.Kind {
 	case "text":
 		t := &agent.TextBlock{Text: b.text.String()}
 		if len(b.citations) > 0 {
@@ -32,14 +32,14 @@ func (b *block) makeMessage() agent.Block {
 	case "thinking":
 		return &agent.ThinkingBlock{Thinking: b.text.String(), Signature: b.signature.String()}
 	case "tool_use":
-		input, _ := b.arguments()
-		return &agent.ToolUseBlock{ID: b.id, Name: b.name, Input: input, Extra: b.extra()}
+		input, _ := b.Arguments()
+		return &agent.ToolUseBlock{ID: b.ID, Name: b.name, Input: input, Extra: b.extra()}
 	}
 	return agent.DecodeBlock(b.merged())
 }
 
 // extra are the fields of a tool call that have no name here.
-func (b *block) extra() agent.Fields {
+func (b *Block) extra() agent.Fields {
 	fields := b.fields()
 	for _, known := range []string{"type", "id", "name", "input"} {
 		delete(fields, known)
@@ -50,19 +50,19 @@ func (b *block) extra() agent.Fields {
 	return fields
 }
 
-// sent is the block as it goes back to the model; false if it must not.
-func (b *block) sent() (transcript.Part, bool) {
-	switch b.kind {
+// Sent is the block as it goes back to the model; false if it must not.
+func (b *Block) Sent() (transcript.Part, bool) {
+	switch b.Kind {
 	case "text":
 		// The API refuses empty texts, which it sometimes says itself.
-		return transcript.Part{Raw: transcript.EncodeBlock(b.message())}, !transcript.IsBlank(b.text.String())
+		return transcript.Part{Raw: transcript.EncodeBlock(b.Message())}, !transcript.IsBlank(b.text.String())
 	case "thinking":
 		// Without a signature it was cut off, or comes from a server that does not sign.
-		return transcript.Part{Raw: transcript.EncodeBlock(b.message()), Thought: true}, b.signature.Len() > 0
+		return transcript.Part{Raw: transcript.EncodeBlock(b.Message()), Thought: true}, b.signature.Len() > 0
 	case "redacted_thinking":
 		return transcript.Part{Raw: transcript.Canonical(transcript.Encode(b.merged())), Thought: true}, true
 	case "tool_use":
-		sent := *b.message().(*agent.ToolUseBlock)
+		sent := *b.Message().(*agent.ToolUseBlock)
 		sent.Name = transcript.ValidName(sent.Name)
 		return transcript.Part{Raw: transcript.EncodeBlock(&sent)}, true
 	}
@@ -70,23 +70,23 @@ func (b *block) sent() (transcript.Part, bool) {
 }
 
 // merged is the block's start with what the deltas brought.
-func (b *block) merged() json.RawMessage {
-	if b.input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
+func (b *Block) merged() json.RawMessage {
+	if b.Input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
 		return b.start
 	}
 	fields := b.fields()
 	if fields == nil {
 		return b.start
 	}
-	if b.input.Len() > 0 && json.Valid(b.input.Bytes()) {
-		fields["input"] = bytes.Clone(b.input.Bytes())
+	if b.Input.Len() > 0 && json.Valid(b.Input.Bytes()) {
+		fields["input"] = bytes.Clone(b.Input.Bytes())
 	}
 	return transcript.Encode(fields)
 }
 
 // fields are those of the block's start, with what the deltas brought but a tool call's input; nil if the
 // start is no object.
-func (b *block) fields() agent.Fields {
+func (b *Block) fields() agent.Fields {
 	var fields agent.Fields
 	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
 		return nil
@@ -100,10 +100,10 @@ func (b *block) fields() agent.Fields {
 	return fields
 }
 
-// arguments are a tool call's arguments. No input at all is {}. What is not a JSON object is an
+// Arguments are a tool call's arguments. No input at all is {}. What is not a JSON object is an
 // error for the model, and {} stands in for it.
-func (b *block) arguments() (json.RawMessage, error) {
-	raw := bytes.TrimSpace(b.input.Bytes())
+func (b *Block) Arguments() (json.RawMessage, error) {
+	raw := bytes.TrimSpace(b.Input.Bytes())
 	if len(raw) == 0 {
 		var start struct {
 			Input json.RawMessage `json:"input"`
@@ -124,27 +124,27 @@ func (b *block) arguments() (json.RawMessage, error) {
 	return transcript.FixSurrogates(bytes.Clone(raw)), nil
 }
 
-// text is the text of a response.
-func (r *response) text() string {
+// Text is the text of a response.
+func (r *Response) Text() string {
 	var b strings.Builder
-	for _, bl := range r.blocks {
-		if bl.kind == "text" {
+	for _, bl := range r.Blocks {
+		if bl.Kind == "text" {
 			b.Write(bl.text.Bytes())
 		}
 	}
 	return b.String()
 }
 
-// calls are the whole calls in a response, as the program has heard of them. Nil has none.
-func (r *response) calls() []*call {
+// Uses returns the tool calls that arrived whole. Nil has none.
+func (r *Response) Uses() []*agent.ToolUseBlock {
 	if r == nil {
 		return nil
 	}
-	var calls []*call
-	for _, b := range r.blocks {
-		if b.kind == "tool_use" && b.done {
-			calls = append(calls, &call{use: b.message().(*agent.ToolUseBlock)})
+	var uses []*agent.ToolUseBlock
+	for _, b := range r.Blocks {
+		if b.Kind == "tool_use" && b.Done {
+			uses = append(uses, b.Message().(*agent.ToolUseBlock))
 		}
 	}
-	return calls
+	return uses
 }

@@ -1,4 +1,6 @@
-package native
+// Package messages makes requests to the Messages API: it encodes them, reads streamed responses,
+// classifies failures, and knows models and their prices.
+package messages
 
 import (
 	"context"
@@ -17,37 +19,37 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// errNoCredentials reports that there is nothing to sign requests with. No request was made.
-var errNoCredentials = errors.New("native: no credentials: set ANTHROPIC_API_KEY, or native.Options.APIKey " +
+// ErrNoCredentials reports that there is nothing to sign requests with. No request was made.
+var ErrNoCredentials = errors.New("native: no credentials: set ANTHROPIC_API_KEY, or native.Options.APIKey " +
 	"(for a server that wants none, any value will do)")
 
-// An api is a connection to the Messages API.
-type api struct {
+// An Client is a connection to the Messages API.
+type Client struct {
 	client    anthropic.Client
-	keySource string
+	KeySource string
 	idle      time.Duration
-	// plain is set once the server has refused tool references.
-	plain atomic.Bool
-	// countless is set once the server has turned out not to count tokens.
-	countless atomic.Bool
+	// Plain is set once the server has refused tool references.
+	Plain atomic.Bool
+	// Countless is set once the server has turned out not to count tokens.
+	Countless atomic.Bool
 }
 
 // countTimeout bounds a request that counts tokens.
 const countTimeout = 5 * time.Second
 
-// A config configures the connection. Its fields are those of the engine's options; idle is not zero.
-type config struct {
-	apiKey, authToken, baseURL string
-	httpClient                 *http.Client
-	clientOptions              []option.RequestOption
-	idle                       time.Duration
+// A Config configures the connection. Its fields are those of the engine's options; idle is not zero.
+type Config struct {
+	APIKey, AuthToken, BaseURL string
+	HTTPClient                 *http.Client
+	ClientOptions              []option.RequestOption
+	Idle                       time.Duration
 }
 
-// newAPI makes the client. What the configuration leaves open comes from environment variables, then
+// NewClient makes the client. What the configuration leaves open comes from environment variables, then
 // from where the official client looks.
-func newAPI(o *config, getenv func(string) string) (*api, error) {
-	a := &api{idle: o.idle}
-	httpClient := o.httpClient
+func NewClient(o *Config, getenv func(string) string) (*Client, error) {
+	a := &Client{idle: o.Idle}
+	httpClient := o.HTTPClient
 	if httpClient == nil {
 		// The process's pool of connections: engines are made and dropped freely, pools are not.
 		httpClient = &http.Client{Transport: http.DefaultTransport}
@@ -58,7 +60,7 @@ func newAPI(o *config, getenv func(string) string) (*api, error) {
 		return nil, err
 	}
 	opts = append(opts, credential...)
-	base, from := o.baseURL, "Options.BaseURL"
+	base, from := o.BaseURL, "Options.BaseURL"
 	if base == "" {
 		base, from = getenv("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
 	}
@@ -69,7 +71,7 @@ func newAPI(o *config, getenv func(string) string) (*api, error) {
 		}
 		opts = append(opts, option.WithBaseURL(base))
 	}
-	opts = append(opts, o.clientOptions...)
+	opts = append(opts, o.ClientOptions...)
 	// Retries are ours: they are messages of the run, and an interrupt ends them.
 	opts = append(opts, option.WithMaxRetries(0))
 	a.client = anthropic.NewClient(opts...)
@@ -77,29 +79,29 @@ func newAPI(o *config, getenv func(string) string) (*api, error) {
 }
 
 // credential chooses the credential and notes its source, in the words of the init message.
-func (a *api) credential(o *config, getenv func(string) string) ([]option.RequestOption, error) {
-	a.keySource = "none"
+func (a *Client) credential(o *Config, getenv func(string) string) ([]option.RequestOption, error) {
+	a.KeySource = "none"
 	switch key, token := getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN"); {
-	case o.apiKey != "" && o.authToken != "":
+	case o.APIKey != "" && o.AuthToken != "":
 		return nil, errors.New("native: Options.APIKey and Options.AuthToken are both set: set one of them")
-	case o.apiKey != "":
-		a.keySource = "user"
-		return []option.RequestOption{option.WithAPIKey(o.apiKey)}, nil
-	case o.authToken != "":
-		return []option.RequestOption{option.WithAuthToken(o.authToken)}, nil
-	case len(o.clientOptions) > 0:
+	case o.APIKey != "":
+		a.KeySource = "user"
+		return []option.RequestOption{option.WithAPIKey(o.APIKey)}, nil
+	case o.AuthToken != "":
+		return []option.RequestOption{option.WithAuthToken(o.AuthToken)}, nil
+	case len(o.ClientOptions) > 0:
 		return nil, nil // one of them may be the credential; if not, the first request says so
 	case key != "":
-		a.keySource = "ANTHROPIC_API_KEY"
+		a.KeySource = "ANTHROPIC_API_KEY"
 		return []option.RequestOption{option.WithAPIKey(key)}, nil
 	case token != "":
 		return []option.RequestOption{option.WithAuthToken(token)}, nil
 	case hasProfile(getenv):
 		return nil, nil
-	case o.httpClient != nil: // its transport may sign
+	case o.HTTPClient != nil: // its transport may sign
 		return []option.RequestOption{option.WithoutEnvironmentDefaults()}, nil
 	}
-	return nil, errNoCredentials
+	return nil, ErrNoCredentials
 }
 
 // hasProfile reports whether the official client would find a credential by itself.
@@ -114,8 +116,8 @@ func hasProfile(getenv func(string) string) bool {
 // errSilent is the cause of a request that was given up because nothing came any more.
 var errSilent = errors.New("the model's server has gone silent")
 
-// send makes one request and reads its response. On an error it returns what has arrived, if anything.
-func (a *api) send(ctx context.Context, body []byte, s sink) (*response, error) {
+// Send makes one request and reads its response. On an error it returns what has arrived, if anything.
+func (a *Client) Send(ctx context.Context, body []byte, s Sink) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := newWatchdog(a.idle, func() { cancel(fmt.Errorf("%w for %v", errSilent, a.idle)) })
@@ -125,8 +127,8 @@ func (a *api) send(ctx context.Context, body []byte, s sink) (*response, error) 
 	if err == nil {
 		raw.Body = &watchedBody{ReadCloser: raw.Body, watch: watch}
 		defer raw.Body.Close()
-		var r *response
-		if r, err = readResponse(raw, s); err == nil {
+		var r *Response
+		if r, err = ReadResponse(raw, s); err == nil {
 			return r, nil
 		}
 		return r, because(ctx, err)
@@ -178,9 +180,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countTokens asks the API what a text weighs. A server that cannot count is not asked again.
-func (a *api) countTokens(ctx context.Context, model, text string) (int, error) {
-	if a.countless.Load() {
+// CountTokens asks the API what a text weighs. A server that cannot count is not asked again.
+func (a *Client) CountTokens(ctx context.Context, model, text string) (int, error) {
+	if a.Countless.Load() {
 		return 0, errCountless
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
@@ -196,12 +198,12 @@ func (a *api) countTokens(ctx context.Context, model, text string) (int, error) 
 	var refused *anthropic.Error
 	switch {
 	case errors.As(err, &refused) && refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode < 500:
-		a.countless.Store(true)
+		a.Countless.Store(true)
 		return 0, err
 	case err != nil:
 		return 0, err
 	case res.InputTokens == nil:
-		a.countless.Store(true)
+		a.Countless.Store(true)
 		return 0, errCountless
 	}
 	return *res.InputTokens, nil

@@ -1,4 +1,4 @@
-package native
+package messages
 
 import (
 	"bytes"
@@ -17,37 +17,37 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// A response is a message of the model's while it arrives.
-type response struct {
-	id, model    string
-	asked        string // the model, as the session calls it
-	requestID    string
-	blocks       []*block
-	stop         string
+// A Response is a message of the model's while it arrives.
+type Response struct {
+	ID, Model    string
+	Asked        string // the model, as the session calls it
+	RequestID    string
+	Blocks       []*Block
+	Stop         string
 	stopSequence string
-	stopDetails  json.RawMessage
-	usage        agent.Usage
+	StopDetails  json.RawMessage
+	Usage        agent.Usage
 	ended        bool // message_stop has been seen
 }
 
-// A block is a content block while it arrives. Known kinds are put together from their deltas;
+// A Block is a content block while it arrives. Known kinds are put together from their deltas;
 // every other keeps what its start said and what its deltas add.
-type block struct {
-	kind  string
-	done  bool
+type Block struct {
+	Kind  string
+	Done  bool
 	start json.RawMessage
 	// What the deltas brought.
 	text      bytes.Buffer // of a text or thinking block
 	signature bytes.Buffer
-	input     bytes.Buffer // of a tool call, JSON text
+	Input     bytes.Buffer // of a tool call, JSON text
 	citations []json.RawMessage
 	other     map[string]*gathered
 	// Of a tool call.
-	id, name string
+	ID, name string
 	made     agent.Block // what message has made; nil while the block is not whole
 }
 
-// An event is an event of the stream, as far as it concerns us.
+// An Event is an event of the stream, as far as it concerns us.
 type event struct {
 	Type    string          `json:"type"`
 	Index   int             `json:"index"`
@@ -70,29 +70,29 @@ type delta struct {
 }
 
 const (
-	// maxResponse bounds a response of the model's server, in bytes: the longest answers, with thousands of events
+	// MaxResponse bounds a response of the model's server, in bytes: the longest answers, with thousands of events
 	// around them, have half of it.
-	maxResponse = 64 << 20
-	// maxBlocks bounds the content blocks of a response, and maxUsageFields the counts that nobody knows.
-	maxBlocks      = 10_000
+	MaxResponse = 64 << 20
+	// MaxBlocks bounds the content blocks of a response, and maxUsageFields the counts that nobody knows.
+	MaxBlocks      = 10_000
 	maxUsageFields = 100
 )
 
-// errTooMuch reports a response beyond these bounds. The next one would be no other.
-var errTooMuch = errors.New("the response of the model's server is too large")
+// ErrTooMuch reports a response beyond these bounds. The next one would be no other.
+var ErrTooMuch = errors.New("the response of the model's server is too large")
 
-// A boundedBody is a body that ends with an error when it has too many bytes.
-type boundedBody struct {
+// A BoundedBody is a body that ends with an error when it has too many bytes.
+type BoundedBody struct {
 	io.ReadCloser
-	left int64
+	Left int64
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("%w: it has more than %d MiB", errTooMuch, maxResponse>>20)
+func (b *BoundedBody) Read(p []byte) (int, error) {
+	if b.Left <= 0 {
+		return 0, fmt.Errorf("%w: it has more than %d MiB", ErrTooMuch, MaxResponse>>20)
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.Left)])
+	b.Left -= int64(n)
 	return n, err
 }
 
@@ -100,21 +100,21 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 func bounded(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(req)
 	if res != nil && res.Body != nil {
-		res.Body = &boundedBody{res.Body, maxResponse}
+		res.Body = &BoundedBody{res.Body, MaxResponse}
 	}
 	return res, err
 }
 
-// A sink hears about a response while it arrives: each block when it is whole, and each event after what it completed.
+// A Sink hears about a response while it arrives: each block when it is whole, and each event after what it completed.
 // The bytes of an event are not the sink's to keep.
-type sink struct {
-	block func(r *response, b *block)
-	event func(r *response, raw []byte)
+type Sink struct {
+	Block func(r *Response, b *Block)
+	Event func(r *Response, raw []byte)
 }
 
-// readResponse reads a response until its end. On an error it returns what has arrived.
-func readResponse(raw *http.Response, s sink) (*response, error) {
-	r := &response{requestID: raw.Header.Get("request-id")}
+// ReadResponse reads a response until its end. On an error it returns what has arrived.
+func ReadResponse(raw *http.Response, s Sink) (*Response, error) {
+	r := &Response{RequestID: raw.Header.Get("request-id")}
 	if mediaType, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); mediaType == "application/json" {
 		return r, r.readWhole(raw.Body, s)
 	}
@@ -127,9 +127,9 @@ func readResponse(raw *http.Response, s sink) (*response, error) {
 			return r, err
 		}
 		if finished != nil {
-			s.block(r, finished)
+			s.Block(r, finished)
 		}
-		s.event(r, bytes.TrimSpace(events.Event().Data))
+		s.Event(r, bytes.TrimSpace(events.Event().Data))
 	}
 	if err := stream.Err(); err != nil {
 		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
@@ -137,20 +137,20 @@ func readResponse(raw *http.Response, s sink) (*response, error) {
 		}
 		return r, err
 	}
-	if !r.ended && r.stop == "" {
+	if !r.ended && r.Stop == "" {
 		return r, fmt.Errorf("the stream ended in the middle of a response: %w", io.ErrUnexpectedEOF)
 	}
-	for _, b := range r.blocks { // whose end a server has left out
-		if !b.done {
-			b.done = true
-			s.block(r, b)
+	for _, b := range r.Blocks { // whose end a server has left out
+		if !b.Done {
+			b.Done = true
+			s.Block(r, b)
 		}
 	}
 	return r, nil
 }
 
 // readWhole reads a response that was not streamed although that was asked for.
-func (r *response) readWhole(body io.ReadCloser, s sink) error {
+func (r *Response) readWhole(body io.ReadCloser, s Sink) error {
 	defer body.Close()
 	data, err := io.ReadAll(body)
 	if err != nil {
@@ -171,15 +171,15 @@ func (r *response) readWhole(body io.ReadCloser, s sink) error {
 		if _, err := r.add(event{Type: "content_block_start", Index: i, Block: raw}); err != nil {
 			return err
 		}
-		r.blocks[i].done = true
-		s.block(r, r.blocks[i])
+		r.Blocks[i].Done = true
+		s.Block(r, r.Blocks[i])
 	}
 	r.ended = true
 	return nil
 }
 
-// add takes one event in. It returns the block that the event completes, if it does.
-func (r *response) add(e event) (*block, error) {
+// Add takes one event in. It returns the block that the event completes, if it does.
+func (r *Response) add(e event) (*Block, error) {
 	switch e.Type {
 	case "message_start":
 		var m struct {
@@ -190,30 +190,30 @@ func (r *response) add(e event) (*block, error) {
 		if err := json.Unmarshal(e.Message, &m); err != nil {
 			return nil, fmt.Errorf("decoding start of response: %w", err)
 		}
-		r.id, r.model = m.ID, m.Model
+		r.ID, r.Model = m.ID, m.Model
 		return nil, r.addUsage(m.Usage)
 	case "content_block_start":
-		if len(r.blocks) >= maxBlocks {
-			return nil, fmt.Errorf("%w: it has more than %d content blocks", errTooMuch, maxBlocks)
+		if len(r.Blocks) >= MaxBlocks {
+			return nil, fmt.Errorf("%w: it has more than %d content blocks", ErrTooMuch, MaxBlocks)
 		}
-		if e.Index != len(r.blocks) {
-			return nil, fmt.Errorf("the stream starts content block %d, want %d", e.Index, len(r.blocks))
+		if e.Index != len(r.Blocks) {
+			return nil, fmt.Errorf("the stream starts content block %d, want %d", e.Index, len(r.Blocks))
 		}
-		b, err := newBlock(e.Block)
-		r.blocks = append(r.blocks, b)
+		b, err := NewBlock(e.Block)
+		r.Blocks = append(r.Blocks, b)
 		return nil, err
 	case "content_block_delta":
 		b, err := r.at(e.Index)
 		if err != nil {
 			return nil, err
 		}
-		return nil, b.add(e.Delta)
+		return nil, b.Add(e.Delta)
 	case "content_block_stop":
 		b, err := r.at(e.Index)
-		if err != nil || b.done {
+		if err != nil || b.Done {
 			return nil, err
 		}
-		b.done = true
+		b.Done = true
 		return b, nil
 	case "message_delta":
 		var d delta
@@ -230,46 +230,46 @@ func (r *response) add(e event) (*block, error) {
 	return nil, nil
 }
 
-func (r *response) finish(d delta) {
+func (r *Response) finish(d delta) {
 	if d.StopReason != nil {
-		r.stop = *d.StopReason
+		r.Stop = *d.StopReason
 	}
 	if d.StopSequence != nil {
 		r.stopSequence = *d.StopSequence
 	}
 	if len(d.StopDetails) > 0 && string(d.StopDetails) != "null" {
-		r.stopDetails = d.StopDetails
+		r.StopDetails = d.StopDetails
 	}
 }
 
 // addUsage takes counts in. Each is a total so far: a new one replaces the old, an absent one leaves it.
-func (r *response) addUsage(raw json.RawMessage) error {
+func (r *Response) addUsage(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	extra := r.usage.Extra
-	if err := json.Unmarshal(raw, &r.usage); err != nil {
+	extra := r.Usage.Extra
+	if err := json.Unmarshal(raw, &r.Usage); err != nil {
 		return fmt.Errorf("decoding usage: %w", err)
 	}
 	for k, v := range extra { // the messages that are out have this map
-		if _, ok := r.usage.Extra[k]; !ok && len(r.usage.Extra) < maxUsageFields {
-			if r.usage.Extra == nil {
-				r.usage.Extra = agent.Fields{}
+		if _, ok := r.Usage.Extra[k]; !ok && len(r.Usage.Extra) < maxUsageFields {
+			if r.Usage.Extra == nil {
+				r.Usage.Extra = agent.Fields{}
 			}
-			r.usage.Extra[k] = v
+			r.Usage.Extra[k] = v
 		}
 	}
 	return nil
 }
 
-func (r *response) at(i int) (*block, error) {
-	if i < 0 || i >= len(r.blocks) {
-		return nil, fmt.Errorf("the stream speaks of content block %d, there are %d", i, len(r.blocks))
+func (r *Response) at(i int) (*Block, error) {
+	if i < 0 || i >= len(r.Blocks) {
+		return nil, fmt.Errorf("the stream speaks of content block %d, there are %d", i, len(r.Blocks))
 	}
-	return r.blocks[i], nil
+	return r.Blocks[i], nil
 }
 
-func newBlock(start json.RawMessage) (*block, error) {
+func NewBlock(start json.RawMessage) (*Block, error) {
 	var head struct {
 		Type     string `json:"type"`
 		Text     string `json:"text"`
@@ -278,17 +278,17 @@ func newBlock(start json.RawMessage) (*block, error) {
 		ID       string `json:"id"`
 		Name     string `json:"name"`
 	}
-	b := &block{start: start}
+	b := &Block{start: start}
 	if err := json.Unmarshal(start, &head); err != nil {
 		return b, fmt.Errorf("decoding content block: %w", err)
 	}
-	b.kind, b.id, b.name = head.Type, head.ID, head.Name
+	b.Kind, b.ID, b.name = head.Type, head.ID, head.Name
 	b.text.WriteString(head.Text + head.Thinking)
 	b.signature.WriteString(head.Sign)
 	return b, nil
 }
 
-func (b *block) add(raw json.RawMessage) error {
+func (b *Block) Add(raw json.RawMessage) error {
 	var d delta
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("decoding delta: %w", err)
@@ -301,7 +301,7 @@ func (b *block) add(raw json.RawMessage) error {
 	case "signature_delta":
 		b.signature.WriteString(d.Signature)
 	case "input_json_delta":
-		b.input.WriteString(d.PartialJSON)
+		b.Input.WriteString(d.PartialJSON)
 	case "citations_delta":
 		b.citations = append(b.citations, d.Citation)
 	default:
@@ -311,7 +311,7 @@ func (b *block) add(raw json.RawMessage) error {
 }
 
 // addOther takes in a delta of a kind that we do not know: strings go on, everything else replaces.
-func (b *block) addOther(raw json.RawMessage) error {
+func (b *Block) addOther(raw json.RawMessage) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return fmt.Errorf("decoding delta: %w", err)
