@@ -101,7 +101,7 @@ func TestResponsesAreBounded(t *testing.T) {
 	if r, err := messages.ReadResponse(streamOf(events), noSink); !errors.Is(err, messages.ErrTooMuch) || len(r.Blocks) != messages.MaxBlocks {
 		t.Errorf("%d blocks, %v", len(r.Blocks), err)
 	}
-	body := &messages.BoundedBody{io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), 2}
+	body := &messages.BoundedBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), Left: 2}
 	if got, err := io.ReadAll(body); string(got) != "ab" || !errors.Is(err, messages.ErrTooMuch) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -164,7 +164,7 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 	}
 	long := strings.Repeat("long ", 10_000)
 	reference := func(i int) *agent.ToolResultBlock {
-		raw := transcript.Encode(transcript.ToolReference{"tool_reference", id(i)})
+		raw := transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: id(i)})
 		return &agent.ToolResultBlock{ToolUseID: id(i), Content: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: raw}}}
 	}
 	cases := map[string]func(n int) []agent.Message{

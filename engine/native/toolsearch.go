@@ -420,7 +420,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	for _, tl := range f.tools {
 		name := tl.model.Name
 		out.Matches = append(out.Matches, name)
-		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{"tool_reference", name})})
+		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: name})})
 		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(firstLine(tl.model.Description), 200))
 	}
 	note := f.note(pending)
