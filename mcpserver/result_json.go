@@ -210,62 +210,42 @@ func (r *Result) take(members map[string]json.RawMessage) error {
 	return nil
 }
 
-// contentBlock has the members of all types of blocks.
-type contentBlock struct {
-	Type        string                `json:"type"`
-	Text        json.RawMessage       `json:"text"`
-	Data        []byte                `json:"data"`
-	MIMEType    string                `json:"mimeType"`
-	Resource    *mcp.ResourceContents `json:"resource"`
-	URI         string                `json:"uri"`
-	Name        string                `json:"name"`
-	Title       string                `json:"title"`
-	Description string                `json:"description"`
-	Size        *int64                `json:"size"`
-	Annotations *mcp.Annotations      `json:"annotations"`
-	Icons       []mcp.Icon            `json:"icons"`
-	Meta        mcp.Meta              `json:"_meta"`
-}
-
+// decodeContent decodes one block.
 func decodeContent(block json.RawMessage) (mcp.Content, error) {
-	var head struct {
-		Type string `json:"type"`
+	var b struct {
+		Type        string           `json:"type"`
+		Text        json.RawMessage  `json:"text"`
+		Resource    json.RawMessage  `json:"resource"`
+		Annotations *mcp.Annotations `json:"annotations"`
+		Meta        mcp.Meta         `json:"_meta"`
 	}
-	if err := json.Unmarshal(block, &head); err != nil {
-		return nil, fmt.Errorf("it is no object with a type: %w", err)
-	}
-	switch head.Type {
+	err := json.Unmarshal(block, &b)
+	switch b.Type {
 	case "":
+		if err != nil {
+			return nil, fmt.Errorf("it is not an object with a type: %w", err)
+		}
 		return nil, errNoType
-	case "text", "image", "audio", "resource_link", "resource":
-	default:
-		return &UnknownContent{Type: head.Type, Raw: block}, nil
-	}
-	var w contentBlock
-	if err := json.Unmarshal(block, &w); err != nil {
-		return nil, err
-	}
-	switch w.Type {
 	case "text":
-		text, err := textOf(w.Text)
 		if err != nil {
 			return nil, err
 		}
-		return &mcp.TextContent{Text: text, Annotations: w.Annotations, Meta: w.Meta}, nil
-	case "image":
-		return &mcp.ImageContent{Data: w.Data, MIMEType: w.MIMEType, Annotations: w.Annotations, Meta: w.Meta}, nil
-	case "audio":
-		return &mcp.AudioContent{Data: w.Data, MIMEType: w.MIMEType, Annotations: w.Annotations, Meta: w.Meta}, nil
+		text, err := textOf(b.Text)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.TextContent{Text: text, Annotations: b.Annotations, Meta: b.Meta}, nil
 	case "resource":
-		if w.Resource == nil {
+		if len(b.Resource) == 0 || string(b.Resource) == "null" {
 			return nil, errors.New("the resource is missing")
 		}
-		return &mcp.EmbeddedResource{Resource: w.Resource, Annotations: w.Annotations, Meta: w.Meta}, nil
+	case "image", "audio", "resource_link":
+	default:
+		return &UnknownContent{Type: b.Type, Raw: block}, nil
 	}
-	return &mcp.ResourceLink{
-		URI: w.URI, Name: w.Name, Title: w.Title, Description: w.Description, MIMEType: w.MIMEType,
-		Size: w.Size, Annotations: w.Annotations, Icons: w.Icons, Meta: w.Meta,
-	}, nil
+	var message mcp.PromptMessage // the library's decoder of a block
+	err = json.Unmarshal(slices.Concat([]byte(`{"content":`), block, []byte("}")), &message)
+	return message.Content, err
 }
 
 // textOf returns the text of a block. Handlers in other languages may return a
