@@ -87,7 +87,7 @@ func (a *approvals) read() error {
 // has reports whether a file was approved with these contents. The file is named by its place in the checkout, and not by
 // where a symbolic link in its place leads: a checkout that links to a file of another one is not approved with it.
 func (a *approvals) has(file string, contents []byte) bool {
-	return a.Files[file].SHA256 == hashOf(contents)
+	return a.Files[file].SHA256 == sha256Hex(contents)
 }
 
 // update changes the approvals in the file; what another process changes at the same time is kept.
@@ -123,12 +123,12 @@ func (a *approvals) approve(files map[string][]byte) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	return a.update(func(all map[string]approval) {
 		for file, contents := range files {
-			all[file] = approval{SHA256: hashOf(contents), Approved: now}
+			all[file] = approval{SHA256: sha256Hex(contents), Approved: now}
 		}
 	})
 }
 
-func hashOf(contents []byte) string {
+func sha256Hex(contents []byte) string {
 	sum := sha256.Sum256(contents)
 	return hex.EncodeToString(sum[:])
 }

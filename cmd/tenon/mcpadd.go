@@ -212,12 +212,12 @@ func checkEntry(p *process, t target, name string, entry json.RawMessage) error 
 				return cmp.Or(v, unset), ok || v == ""
 			},
 		})
-		if !slices.ContainsFunc(problems, costs) {
+		if !slices.ContainsFunc(problems, isFault) {
 			reportProblems(p, problems)
 			return nil
 		}
 	}
-	first := problems[slices.IndexFunc(problems, costs)]
+	first := problems[slices.IndexFunc(problems, isFault)]
 	first.Level, first.File = mcpconfig.LevelNote, "" // it is not left out, it was never there
 	return usagef("nothing was added: %s", problemText(first))
 }
@@ -277,7 +277,7 @@ func runImport(ctx context.Context, p *process, file string, only []string, scop
 		if pr.Server != "" && len(only) > 0 && !slices.Contains(only, pr.Server) {
 			continue
 		}
-		failed = failed || costs(pr)
+		failed = failed || isFault(pr)
 		reportProblems(p, []mcpconfig.Problem{pr})
 	}
 	for _, e := range entries {

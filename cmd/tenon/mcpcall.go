@@ -75,7 +75,7 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 		return err
 	}
 	return f.withServers(ctx, p, servers, func(s *session) error {
-		s.tellVariables()
+		s.warnVariables()
 		found, err := findTool(s.host, servers, tool)
 		if err != nil {
 			return err

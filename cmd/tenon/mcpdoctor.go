@@ -61,7 +61,7 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 	case mcphost.StatusDisabled:
 		fmt.Fprintf(b, "off    %s: %s\n", printable(s.Name), cmp.Or(oneLine(s.Error), "disabled in its configuration"))
 	default:
-		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), bareReason(s))
+		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), shortReason(s))
 		if a := advice(s); a != "" {
 			fmt.Fprintf(b, "       do: %s\n", oneLine(a))
 		}

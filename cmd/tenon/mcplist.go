@@ -61,7 +61,7 @@ func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(problems, costs)
+	return !slices.ContainsFunc(problems, isFault)
 }
 
 func (s *session) writeTable(status []mcphost.ServerStatus) error {
@@ -88,7 +88,7 @@ func (s *session) writeTable(status []mcphost.ServerStatus) error {
 
 // listReason is why a server is not connected, or what is wrong with one that is.
 func listReason(s mcphost.ServerStatus) string {
-	if r := remedied(s); r != "" || len(s.Rejected) == 0 {
+	if r := reasonWithRemedy(s); r != "" || len(s.Rejected) == 0 {
 		if r != "" && s.Attempt > 1 {
 			r += fmt.Sprintf("; that was attempt %d", s.Attempt) // the time beside it is that of all
 		}

@@ -87,7 +87,7 @@ the bytes of a resource that is not text, unless that is a terminal. With --json
 }
 
 func (s *session) read(ctx context.Context, server, uri string, asJSON bool) error {
-	s.tellVariables()
+	s.warnVariables()
 	s.progress.set("reading %s", uri)
 	result, err := s.host.ReadResource(ctx, server, uri)
 	if err != nil {
@@ -190,7 +190,7 @@ func newPromptCommand(p *process, f *mcpFlags) *cobra.Command {
 }
 
 func (s *session) prompt(ctx context.Context, server, name string, values map[string]string, asJSON bool) error {
-	s.tellVariables()
+	s.warnVariables()
 	result, err := s.host.GetPrompt(ctx, server, name, values)
 	if err != nil {
 		return fmt.Errorf("getting the prompt %q: %w", name, s.connectedError(server, err))

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 )
 
-// process is what a command sees of the process that it runs in.
+// A process is the environment of a command.
 type process struct {
 	in       io.Reader
 	out, err io.Writer
@@ -25,7 +25,7 @@ type process struct {
 	kill     *killList
 }
 
-// workDir is the working directory. Without one nothing that is relative has a meaning.
+// workDir returns the working directory.
 func (p *process) workDir() (string, error) {
 	if p.dir != "" {
 		return p.dir, nil
@@ -37,7 +37,7 @@ func (p *process) workDir() (string, error) {
 	return dir, nil
 }
 
-// getenv is the value of an environment variable, empty if it is not set. The last entry wins, as in a shell.
+// getenv returns the value of an environment variable. Of several entries, the last one is used.
 func (p *process) getenv(name string) string {
 	v, _ := p.lookupEnv(name)
 	return v
@@ -52,7 +52,7 @@ func (p *process) lookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// envMap is the whole environment.
+// envMap returns the environment as a map.
 func (p *process) envMap() map[string]string {
 	m := make(map[string]string, len(p.environ))
 	for _, kv := range p.environ {
@@ -63,8 +63,8 @@ func (p *process) envMap() map[string]string {
 	return m
 }
 
-// An answerWriter is standard output. When its reader is gone, it ends the command as SIGPIPE would, but
-// in an orderly way: the servers are closed.
+// An answerWriter is standard output. If its reader closes the pipe, it cancels the command, which then
+// closes the servers and exits as after SIGPIPE.
 type answerWriter struct {
 	w      io.Writer
 	cancel context.CancelCauseFunc
@@ -73,7 +73,7 @@ type answerWriter struct {
 	failed error      // the first
 }
 
-// failure is the first error of a write.
+// failure returns the first error of a write.
 func (a *answerWriter) failure() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *answerWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A lockedWriter is standard error: lines come from several goroutines.
+// A lockedWriter is standard error, for several goroutines.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -125,7 +125,7 @@ func (p *process) ansi() bool {
 	return p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
 }
 
-// path makes name relative to the directory that the command runs in.
+// path resolves a name against the working directory.
 func (p *process) path(name string) string {
 	if p.dir == "" || filepath.IsAbs(name) {
 		return name
@@ -133,7 +133,7 @@ func (p *process) path(name string) string {
 	return filepath.Join(p.dir, name)
 }
 
-// pathCause is what is wrong with a file, without its name, which the message has already.
+// pathCause returns the cause of a file error without the name of the file.
 func pathCause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -142,7 +142,7 @@ func pathCause(err error) error {
 	return err
 }
 
-// warn writes one line about something that is wrong. On a terminal it stands out.
+// warn writes a warning to standard error, in colour on a terminal.
 func (p *process) warn(line string) {
 	head := "tenon:"
 	if _, ok := terminal(p.err); ok && p.ansi() {
@@ -151,7 +151,7 @@ func (p *process) warn(line string) {
 	fmt.Fprintf(p.err, "%s %s\n", head, line)
 }
 
-// realPath is a path without symbolic links, so that a folder has one name.
+// realPath returns a path without symbolic links, if it exists.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -159,7 +159,7 @@ func realPath(path string) string {
 	return path
 }
 
-// configDir is the user's folder for configuration, as os.UserConfigDir has it, in this command's environment.
+// configDir is [os.UserConfigDir] for the environment of the command, or "".
 func (p *process) configDir() string {
 	home := p.getenv("HOME")
 	switch {
@@ -175,7 +175,7 @@ func (p *process) configDir() string {
 	return filepath.Join(home, ".config")
 }
 
-// cacheDir is the user's folder for what can be made again, as os.UserCacheDir has it, in this command's environment.
+// cacheDir is [os.UserCacheDir] for the environment of the command, or "".
 func (p *process) cacheDir() string {
 	home := p.getenv("HOME")
 	switch {

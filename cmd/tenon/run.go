@@ -171,7 +171,7 @@ func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, 
 			<-interrupted
 		}
 	}()
-	stopFollow := pr.follow(func() { v.followServers(live, client) })
+	stopFollow := pr.follow(func() { v.showConnecting(live, client) })
 	defer stopFollow()
 	stopInput := func() error { return nil }
 	if f.inputFormat == "stream-json" {

@@ -53,7 +53,7 @@ func (v *view) waitFor(ctx context.Context, client *agent.Client, names []string
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	stop := v.progress.follow(func() { v.followServers(bounded, client) })
+	stop := v.progress.follow(func() { v.showConnecting(bounded, client) })
 	defer stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -239,7 +239,7 @@ func (s *servers) only(names []string) error {
 // is one of a file that it may stand in.
 func (s *servers) unknown(name string) error {
 	for _, pr := range s.problems {
-		if pr.Server == name && costs(pr) {
+		if pr.Server == name && isFault(pr) {
 			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
-// reportProblems writes each problem on a line of its own.
+// reportProblems writes each problem on a line.
 func reportProblems(p *process, problems []mcpconfig.Problem) {
 	for _, pr := range problems {
 		p.warn(problemText(pr))
@@ -22,7 +22,7 @@ func reportProblems(p *process, problems []mcpconfig.Problem) {
 
 func problemText(pr mcpconfig.Problem) string { return oneLine(fmt.Sprint(pr)) }
 
-// processIDs are the ids of the servers' processes, each the leader of its process group.
+// processIDs returns the IDs of the servers' process groups.
 func processIDs(status []mcphost.ServerStatus) []int {
 	var pids []int
 	for _, s := range status {
@@ -33,7 +33,7 @@ func processIDs(status []mcphost.ServerStatus) []int {
 	return pids
 }
 
-// connecting says which servers are still being connected; empty when none is.
+// connecting names the servers that are still connecting. It returns "" if there are none.
 func connecting(status []mcphost.ServerStatus) string {
 	var pending []string
 	for _, s := range status {
@@ -47,7 +47,7 @@ func connecting(status []mcphost.ServerStatus) string {
 	return fmt.Sprintf("connecting to %s (%d of %d done)", strings.Join(pending, ", "), len(status)-len(pending), len(status))
 }
 
-// reason says in one line why a server is not connected. For a server that is, it is empty.
+// reason says in one line why a server is not connected. It returns "" for a connected server.
 func reason(s mcphost.ServerStatus) string {
 	if s.Status == mcphost.StatusConnected || s.Error == "" {
 		return ""
@@ -59,7 +59,7 @@ func reason(s mcphost.ServerStatus) string {
 	return oneLine(text)
 }
 
-// reportServers writes a line for each server that is not connected, and for each tool that was left out.
+// reportServers writes a line for each server that is not connected and for each tool that was left out.
 func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
 	for _, s := range status {
 		if s.Status != mcphost.StatusConnected && !switchedOff(s) {
@@ -78,10 +78,10 @@ func switchedOff(s mcphost.ServerStatus) bool {
 	return s.Status == mcphost.StatusDisabled && s.Error == ""
 }
 
-// serverLine says that a server is not connected, and why.
+// serverLine describes a server that is not connected.
 func serverLine(s mcphost.ServerStatus) string {
 	text := fmt.Sprintf("server %q is %s", s.Name, stateWords(s.Status))
-	if r := remedied(s); r != "" {
+	if r := reasonWithRemedy(s); r != "" {
 		text += ": " + r
 	}
 	return text
@@ -99,8 +99,8 @@ func stateWords(s mcphost.Status) string {
 	return string(s)
 }
 
-// bareReason is the reason without the parts that the doctor shows on lines of their own.
-func bareReason(s mcphost.ServerStatus) string {
+// shortReason is the reason without the parts that the doctor shows on lines of their own.
+func shortReason(s mcphost.ServerStatus) string {
 	text := reason(s)
 	var ce *mcphost.ConnectError
 	if errors.As(s.Err, &ce) && ce.Hint != "" {
@@ -110,10 +110,10 @@ func bareReason(s mcphost.ServerStatus) string {
 	return text
 }
 
-// remedied is the reason with what to do about it in words of this program, where those of the host are for programs.
-func remedied(s mcphost.ServerStatus) string {
+// reasonWithRemedy is the reason with what to do about it in words of this program, where those of the host are for programs.
+func reasonWithRemedy(s mcphost.ServerStatus) string {
 	if s.Status == mcphost.StatusNeedsAuth {
-		return bareReason(s) + "; " + oneLine(advice(s))
+		return shortReason(s) + "; " + oneLine(advice(s))
 	}
 	return reason(s)
 }
@@ -150,4 +150,4 @@ func advice(s mcphost.ServerStatus) string {
 }
 
 // costs reports whether a problem is more than a note.
-func costs(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }
+func isFault(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }

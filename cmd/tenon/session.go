@@ -88,8 +88,8 @@ func (f *mcpFlags) withServers(ctx context.Context, p *process, names []string, 
 	return do(&session{p, srv, host, pr, started, variables})
 }
 
-// tellVariables reports the variables that cannot be used, while the work goes on.
-func (s *session) tellVariables() {
+// warnVariables reports the variables that cannot be used, while the work goes on.
+func (s *session) warnVariables() {
 	s.progress.above(func() { reportProblems(s.process, s.variables) })
 }
 

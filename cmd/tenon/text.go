@@ -10,14 +10,14 @@ import (
 	"unicode"
 )
 
-// breaks are white space that a line of text has no place for.
+// breaks matches white space with a line break or a tab.
 var breaks = regexp.MustCompile(`\s*[^\S ]\s*`)
 
 // oneLine makes a text one line that is safe to write to a terminal: it folds line ends and tabs with the blanks
 // around them. Blanks in the line stay, since they may be part of a name.
 func oneLine(s string) string { return printable(strings.TrimSpace(breaks.ReplaceAllString(s, " "))) }
 
-// seconds writes a duration for reading along.
+// seconds formats a duration for the progress line.
 func seconds(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -36,7 +36,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// count is a number of things in words: 1 tool, 2 tools.
+// count returns a number and a noun: 1 tool, 2 tools.
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -44,7 +44,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// clipText folds a text into one line of at most n bytes or a little more.
+// clipText returns a text as one line of about n bytes.
 func clipText(s string, n int) string {
 	s = oneLine(s)
 	if len(s) <= n {
@@ -53,7 +53,7 @@ func clipText(s string, n int) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
 }
 
-// visible is a name as it can be printed: quoted if it holds what cannot be seen.
+// visible returns a name, in quotation marks if it has invisible characters.
 func visible(name string) string {
 	if printable(name) != name || strings.TrimSpace(name) != name {
 		return strconv.Quote(name)
@@ -61,7 +61,7 @@ func visible(name string) string {
 	return name
 }
 
-// endLine ends a text that is not empty with a newline.
+// endLine adds a newline to a text that is not empty and has none at its end.
 func endLine(s string) string {
 	if s == "" || strings.HasSuffix(s, "\n") {
 		return s
@@ -69,7 +69,7 @@ func endLine(s string) string {
 	return s + "\n"
 }
 
-// firstLine is the first line of a text, or of the next if it is empty.
+// firstLine returns the first line of the first text that is not empty.
 func firstLine(texts ...string) string {
 	for _, t := range texts {
 		if line, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); line != "" {
@@ -108,7 +108,7 @@ func safeFor(w io.Writer, text string) string {
 	return b.String()
 }
 
-// withArticle is a JSON kind in a sentence: an array, a number.
+// withArticle returns a JSON kind with its article: an array, a number.
 func withArticle(kind string) string {
 	if kind == "array" || kind == "object" {
 		return "an " + kind

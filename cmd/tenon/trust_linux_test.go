@@ -132,7 +132,7 @@ func TestApprovalsBehindAForeignLink(t *testing.T) {
 	if err := os.Symlink(kept, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(kept, "trusted.json"), []byte(`{"files": {"/f": {"sha256": "`+hashOf(nil)+`"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(kept, "trusted.json"), []byte(`{"files": {"/f": {"sha256": "`+sha256Hex(nil)+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &process{environ: []string{"HOME=" + home}}

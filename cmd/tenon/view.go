@@ -78,9 +78,9 @@ func (v *view) init(m *agent.SystemInit) {
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
 
-// toldRetry is the failed request after which one who sees no progress is told that it may take a while. Where no
+// warnedAttempt is the failed request after which one who sees no progress is told that it may take a while. Where no
 // answer came at all, it is the first.
-const toldRetry = 3
+const warnedAttempt = 3
 
 func (v *view) system(m *agent.System) {
 	var news struct {
@@ -105,7 +105,7 @@ func (v *view) system(m *agent.System) {
 		cause := clipText(cmp.Or(news.Message, news.Error), 200)
 		v.progress.set("waiting for the model: try %d of %d after: %s", news.Attempt, news.Max, cause)
 		v.note("request to the model failed (%s), try %d of %d in %d ms", cause, news.Attempt, news.Max, news.DelayMS)
-		told := toldRetry
+		told := warnedAttempt
 		if news.Status == nil {
 			told = 1
 		}
@@ -161,8 +161,8 @@ func (v *view) note(format string, args ...any) {
 	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
 }
 
-// followServers shows which servers are being connected, until the first turn begins.
-func (v *view) followServers(ctx context.Context, client *agent.Client) {
+// showConnecting shows which servers are being connected, until the first turn begins.
+func (v *view) showConnecting(ctx context.Context, client *agent.Client) {
 	status, err := client.MCPStatus(ctx)
 	if err != nil {
 		return
