@@ -133,7 +133,7 @@ func (h *headerFinder) object(onPath bool) error {
 		case "enum", "const", "default", "examples":
 			return h.dec.SkipValue()
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			return h.schemas(onPath && name == "properties")
+			return h.members(onPath && name == "properties")
 		}
 		return h.visit(false)
 	})
@@ -163,8 +163,8 @@ func (h *headerFinder) object(onPath bool) error {
 	return nil
 }
 
-// schemas reads an object whose members are schemas.
-func (h *headerFinder) schemas(onPath bool) error {
+// members reads an object whose members are schemas.
+func (h *headerFinder) members(onPath bool) error {
 	if h.dec.PeekKind() != '{' {
 		return h.dec.SkipValue()
 	}

@@ -99,3 +99,6 @@ const (
 	stuck                    // not started: a serial call before it does not end
 	tooMany                  // not started: too many calls run in the session
 )
+
+// closeGrace bounds the time that Close waits for handlers.
+const closeGrace = time.Second

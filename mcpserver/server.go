@@ -21,9 +21,6 @@ const DefaultStateLifetime = time.Hour
 // DefaultMaxCalls is the default of [Options.MaxCalls].
 const DefaultMaxCalls = 1000
 
-// closeGrace bounds the time that Close waits for handlers.
-const closeGrace = time.Second
-
 // Options configures a server. The zero value and a nil pointer mean the defaults.
 type Options struct {
 	// Version is the server's version; "" means 1.0.0.

@@ -98,15 +98,15 @@ func decodeResult(name string, raw json.RawMessage) *Result {
 	}
 	switch {
 	case errors.Is(err, errNoContent):
-		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, sample(raw))
+		return Errorf("Tool '%s' must return a JSON object with a content array, and its handler returned %s", name, excerpt(raw))
 	case err != nil:
 		return Errorf("Tool '%s' returned a malformed result: %v", name, err)
 	}
 	return &r
 }
 
-// sample returns the beginning of a JSON text.
-func sample(raw json.RawMessage) string {
+// excerpt returns the beginning of a JSON text.
+func excerpt(raw json.RawMessage) string {
 	const limit = 60
 	text := strings.TrimSpace(string(raw))
 	switch {
