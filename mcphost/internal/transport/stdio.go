@@ -76,7 +76,7 @@ func (s *stdioConn) writer() {
 		case w := <-s.write:
 			n, err := s.proc.Stdin.Write(w.data)
 			if err != nil {
-				err = fmt.Errorf("writing to the server: %w", withoutPath(err))
+				err = s.exitOr(fmt.Errorf("writing to the server: %w", withoutPath(err)))
 				w.unsent = n == 0
 				w.done <- fmt.Errorf("%w: %w", ErrConnectionLost, err)
 				s.notRead(err)
@@ -113,32 +113,34 @@ func (s *stdioConn) reader() {
 // reader ends it after the rest of stdout, which may hold replies. But a process may also close its
 // stdin and live on.
 func (s *stdioConn) notRead(err error) {
-	t := time.NewTimer(ExitWait)
-	defer t.Stop()
 	select {
 	case <-s.proc.Exited():
-		t.Reset(lastWait)
+		t := time.NewTimer(lastWait)
+		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-s.c.done:
 		}
-	case <-t.C:
-	case <-s.c.done:
+	default:
 	}
 	s.c.broken(err) // unless the reader has
 }
 
 // ended ends the connection after the end of stdout, with how the process exited if it did.
-func (s *stdioConn) ended(err error) {
+func (s *stdioConn) ended(err error) { s.c.broken(s.exitOr(err)) }
+
+// exitOr gives the process time to exit and returns how it did. It returns err for a process that
+// lives on.
+func (s *stdioConn) exitOr(err error) error {
 	t := time.NewTimer(ExitWait)
 	defer t.Stop()
 	select {
 	case <-s.proc.Exited():
-		err = fmt.Errorf("the server process %v", s.proc.Exit())
+		return fmt.Errorf("the server process %v", s.proc.Exit())
 	case <-t.C:
 	case <-s.c.done:
 	}
-	s.c.broken(err)
+	return err
 }
 
 // close implements connection.
