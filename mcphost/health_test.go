@@ -247,8 +247,11 @@ func TestFailuresAreLogged(t *testing.T) {
 	}, func(o *Options) { o.Logger = log.logger() })
 	ready(t, h)
 	events := h.Watch(t.Context())
-	kill(t, status(t, h, "killed").PID)
-	until(t, events, "connected again", func(e Event) bool { return e.Server == "killed" && e.Status == StatusConnected })
+	pid := status(t, h, "killed").PID
+	kill(t, pid)
+	until(t, events, "connected again", func(e Event) bool {
+		return e.Server == "killed" && e.Status == StatusConnected && status(t, h, "killed").PID != pid
+	})
 	for server, reason := range map[string]string{"killed": "killed by signal: killed", "refused": "connection refused", "missing": "no such file"} {
 		if got := log.with("server:"+server, reason); len(got) != 1 {
 			t.Errorf("%s: %d records: %v", server, len(got), got)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,13 @@ import (
 //
 // fault D1
 func TestInterruptAtOnce(t *testing.T) {
-	model := modeltest.New(t, modeltest.Func(func(*modeltest.Request) modeltest.Turn { return modeltest.Text("answered") }))
+	var answers atomic.Bool
+	model := modeltest.New(t, modeltest.Func(func(*modeltest.Request) modeltest.Turn {
+		if answers.Load() {
+			return modeltest.Text("answered")
+		}
+		return modeltest.Say(modeltest.Pause(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })) // no turn ends by itself
+	}))
 	c := open(t, model, withTools(t, echoArgs, &mcpserver.Tool{Name: "w"}))
 	for i := range 200 {
 		if err := c.Send(t.Context(), "x"); err != nil {
@@ -33,6 +40,7 @@ func TestInterruptAtOnce(t *testing.T) {
 			t.Fatalf("turn %d: got %+v", i, r)
 		}
 	}
+	answers.Store(true)
 	if r, _ := say(t, c, "go on"); r.Result != "answered" {
 		t.Errorf("the turn after them: %+v", r)
 	}
