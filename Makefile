@@ -102,8 +102,8 @@ mutate: ## small changes to the packages PKG that their tests should notice: PKG
 	$(GO) run ./internal/mutate -seed $(SEED) -n $(N) $(PKG)
 
 .PHONY: soak
-soak: ## two hundred users and random faults for LENGTH, ten minutes; the table of what must never be: SEED=7
-	TENON_SOAK=$(LENGTH) TENON_SOAK_SEED=$(SEED) $(GO) test -count=1 -v -timeout 60m -run '^TestSoak$$' ./internal/soak
+soak: ## two hundred users and random faults for LENGTH, ten minutes, and a table of what went wrong: SEED=7 LENGTH=1h
+	$(GO) test -count=1 -v -timeout 60m -run '^TestSoak$$' ./internal/soak -length $(LENGTH) -seed $(SEED)
 
 .PHONY: clean
 clean: ## remove what make has built and installed here

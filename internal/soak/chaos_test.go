@@ -76,9 +76,9 @@ func (c *chaos) faults() []fault {
 	return out
 }
 
-// run injects each fault in turn, in any order, until it has been enough.
-func (c *chaos) run(enough func(rounds int) bool) {
-	for round := 0; !enough(round); round++ {
+// run injects each fault in turn, in any order, and begins again as long as the flag says.
+func (c *chaos) run() {
+	for start, first := time.Now(), true; first || time.Since(start) < *length; first = false {
 		waiting := c.faults()
 		c.rng.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
 		for len(waiting) > 0 {

@@ -3,10 +3,16 @@
 package soak
 
 import (
+	"flag"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+)
+
+var (
+	length = flag.Duration("length", 0, "how long TestSoak begins new rounds of faults; 0 means one round")
+	seed   = flag.Uint64("seed", 1, "the seed of the order of faults and of what users do")
 )
 
 // children are the programs this test binary can play when it is started as a child.

@@ -153,9 +153,8 @@ func (s *soak) add(calls map[string]*call, stopped bool) {
 // Two hundred users on one host, whose servers and whose model fail at random, notice nothing but the faults of what they
 // use themselves. See the package comment for what is counted.
 func TestSoak(t *testing.T) {
-	enough, seed := length(t), seed(t)
-	t.Logf("SEED=%d", seed)
-	rng := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
+	t.Logf("-length %v -seed %d", *length, *seed)
+	rng := func(n int) *rand.Rand { return rand.New(rand.NewPCG(*seed, uint64(n))) }
 	began, before := time.Now(), takeStock(t)
 	s := &soak{
 		over: make(chan struct{}), log: newLogbook(), ledger: ledger(filepath.Join(t.TempDir(), "ledger")),
@@ -177,7 +176,7 @@ func TestSoak(t *testing.T) {
 	for _, u := range s.users {
 		living.Go(u.live)
 	}
-	s.chaos.run(enough)
+	s.chaos.run()
 	close(s.over) // nothing is at fault any more
 	s.await(&living, leave)
 	if err := s.host.Close(); err != nil {
@@ -193,33 +192,6 @@ func TestSoak(t *testing.T) {
 	s.judge(ran)
 	before.compare(&s.tally, pids)
 	s.tally.report(t, time.Since(began))
-}
-
-// length tells how many rounds of faults are enough: one, or as many as begin in the time that TENON_SOAK says.
-func length(t *testing.T) (enough func(rounds int) bool) {
-	text := os.Getenv("TENON_SOAK")
-	if text == "" {
-		return func(rounds int) bool { return rounds >= 1 }
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		t.Fatalf("TENON_SOAK is %q, want a length such as 10m", text)
-	}
-	end := time.Now().Add(d)
-	return func(int) bool { return !time.Now().Before(end) }
-}
-
-// seed begins all sequences of chance.
-func seed(t *testing.T) uint64 {
-	text := os.Getenv("TENON_SOAK_SEED")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("TENON_SOAK_SEED is %q, want a number", text)
-	}
-	return n
 }
 
 func newChaos(s *soak, rng *rand.Rand) *chaos {
