@@ -1,21 +1,24 @@
-// Package soak holds the test of a service under load: two hundred users on one
-// shared host, a strict model, and servers in this process, over stdio and over
-// HTTP that speak three versions of the protocol. Faults are injected at random
-// from a seed. The test counts what must never be, and prints a table:
+// Package soak holds a test of a service under load. Two hundred users share one
+// host, a model server that refuses what the real one refuses, and MCP servers in
+// this process, over stdio and over HTTP that speak three versions of the protocol.
+// Faults are injected in an order drawn from a seed, and each is checked to have
+// had its effect. The test prints a table and fails if there are
 //
-//   - requests that the model refused,
-//   - calls that ran twice, or not at all, without their user being told,
-//   - users disturbed by a fault that was not theirs,
-//   - conversations that stand still,
-//   - goroutines, processes and files that stay behind,
-//   - faults that the log says nothing about.
+//   - requests refused by the model server,
+//   - calls run twice,
+//   - calls answered but not run, or never answered,
+//   - failed calls that ran, without a word that they may have run,
+//   - users disturbed by another's fault,
+//   - stuck conversations,
+//   - faults without effect or recovery,
+//   - faults without a log record that names the server,
+//   - leaked goroutines, processes and files.
 //
-// A user is disturbed when a turn of it fails, or a call in a turn fails,
-// although nobody interrupted or left that turn, and no fault of the call's
-// server was at work during it. A fault is at work from its injection until its
-// server has answered again and the next fault is injected. Faults of the model
-// excuse nothing, since their requests are made again.
+// A user is disturbed if a turn fails, or a call in it, although the user neither
+// interrupted nor left the turn and the call's server had no fault during it. A
+// fault lasts until its server answers again. Failures of the model server excuse
+// nothing, because its requests are repeated.
 //
-// The work is counted in rounds, so that a slow machine takes longer and nothing
-// else. `make soak` goes on for ten minutes. The package has nothing but tests.
+// The shortest run is one round of every fault, so that a slow machine takes longer
+// and nothing else. `make soak` runs for ten minutes.
 package soak

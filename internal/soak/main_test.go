@@ -16,15 +16,16 @@ var (
 )
 
 // children are the programs this test binary can play when it is started as a child.
-var children = map[string]func(){
-	oldStdio: oldChild,
-	newStdio: newChild,
+var children = map[string]func(ledger){
+	stdio2025: serveStdio2025,
+	stdio2026: serveStdio2026,
 }
 
 func TestMain(m *testing.M) {
 	if child := children[os.Getenv("SOAK_TEST_CHILD")]; child != nil {
-		note(os.Getenv("SOAK_LEDGER"), "pid", os.Getpid())
-		child()
+		l := ledger(os.Getenv("SOAK_TEST_LEDGER"))
+		l.add("process", os.Getpid())
+		child(l)
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -18,50 +17,47 @@ import (
 )
 
 const (
-	// turnsOfConversation is how many turns a user takes before it begins anew.
-	turnsOfConversation = 6
-	// thinking is how long a user waits at most before its next turn.
-	thinking = 8 * time.Second
+	turnsPerConversation = 6
+	// maxPause is how long a user waits at most before the next turn.
+	maxPause = 8 * time.Second
 )
 
-// A plan is an input: the calls that the model is to make.
-type plan struct {
-	Calls []plannedCall `json:"calls"`
+// A prompt is the text of a user, as JSON: the calls that the model is to make.
+type prompt struct {
+	Calls []promptCall `json:"calls"`
 }
 
-type plannedCall struct {
+type promptCall struct {
 	Tool string `json:"tool"`
-	work
+	arguments
 }
 
-// A brain is a model that makes the calls of the latest plan, all at once, and then says that it has. A few of its
-// answers are failures, or break off.
-type brain struct {
-	tally *tally
+// A model makes the calls of the latest prompt, all at once, and then says that it has. A few of its responses are failures.
+type model struct {
+	report *report
 
 	mu     sync.Mutex // guards the rest
 	rng    *rand.Rand
-	inARow map[string]int // failures, by request
-	failed map[string]int // failures, by the first token of the plan
+	failed map[string]int // failures, by the first token of the prompt
 }
 
-func (b *brain) answer(r *modeltest.Request) modeltest.Turn {
-	p := latestPlan(r)
+func (m *model) answer(r *modeltest.Request) modeltest.Turn {
+	p := latestPrompt(r)
 	if len(p.Calls) == 0 {
-		return modeltest.Fail(400, "invalid_request_error", "the soak's model found no plan")
+		return modeltest.Fail(400, "invalid_request_error", "there is no prompt")
 	}
 	token, made := p.Calls[0].Token, false
 	for _, use := range r.ToolUses() {
 		made = made || strings.Contains(string(use.Input), `"`+token+`"`)
 	}
-	parts := []modeltest.Part{modeltest.Text("All done, as far as it could be.")}
+	parts := []modeltest.Part{modeltest.Text("All calls have been made.")}
 	if !made {
-		parts = parts[:0]
+		parts = nil
 		for _, c := range p.Calls {
-			parts = append(parts, modeltest.ToolUse(c.Tool, c.work))
+			parts = append(parts, modeltest.ToolUse(c.Tool, c.arguments))
 		}
 	}
-	switch b.failure(token, made) {
+	switch m.failure(token) {
 	case "429":
 		return modeltest.RateLimited(0)
 	case "529":
@@ -73,11 +69,11 @@ func (b *brain) answer(r *modeltest.Request) modeltest.Turn {
 	return modeltest.Say(parts...)
 }
 
-// latestPlan finds the plan of the latest input. Later texts can be the engine's, about servers that came or went.
-func latestPlan(r *modeltest.Request) (p plan) {
+// latestPrompt finds the latest prompt. Later texts can be the engine's, about servers that came or went.
+func latestPrompt(r *modeltest.Request) (p prompt) {
 	for _, m := range r.Messages {
 		for _, c := range m.Content {
-			var next plan
+			var next prompt
 			if json.Unmarshal([]byte(c.Text), &next) == nil && len(next.Calls) > 0 {
 				p = next
 			}
@@ -86,50 +82,47 @@ func latestPlan(r *modeltest.Request) (p plan) {
 	return p
 }
 
-// failure draws how a request fails, if it does: three in a hundred, and no more than two in a row.
-func (b *brain) failure(token string, made bool) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	request := fmt.Sprint(token, made)
-	if b.inARow[request] >= 2 || b.rng.IntN(100) >= 3 {
-		delete(b.inARow, request)
+// failure draws how a request fails: three in a hundred do.
+func (m *model) failure(token string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rng.IntN(100) >= 3 {
 		return ""
 	}
-	b.inARow[request]++
-	b.failed[token]++
-	kind := []string{"429", "529", "cut in mid-stream"}[b.rng.IntN(3)]
-	b.tally.count("faults: model, " + kind)
+	m.failed[token]++
+	kind := []string{"429", "529", "cut in mid-stream"}[m.rng.IntN(3)]
+	m.report.count("faults: model server " + kind)
 	return kind
 }
 
-// failures is how often requests of a plan failed.
-func (b *brain) failures(token string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failed[token]
+// failures is how many requests with a prompt have failed.
+func (m *model) failures(token string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed[token]
 }
 
-// A user talks to the model until the test is over.
+// A user has conversations until the test ends.
 type user struct {
 	id    int
 	rng   *rand.Rand
-	s     *soak
+	s     *soakTest
 	turns int
+	ended chan struct{} // closed when run returns
 
-	mu        sync.Mutex // guards the rest
-	calling   map[string]bool
-	interrupt func() // nil unless a turn runs
-	stopped   bool
+	mu   sync.Mutex // guards turn, and the calls in it
+	turn *turn      // nil between turns
 }
 
-// live has one conversation after the other, one turn at least.
-func (u *user) live() {
-	for u.turns == 0 || !isClosed(u.s.over) {
+// run has one conversation after the other, with one turn at least.
+func (u *user) run() {
+	defer close(u.ended)
+	for u.turns == 0 || !isClosed(u.s.end) {
 		u.converse()
 	}
 }
 
-// converse is one conversation. It ends after some turns, or when the user leaves.
+// converse has one conversation. It ends after some turns, or when the user leaves.
 func (u *user) converse() {
 	ctx, leave := context.WithCancel(u.s.ctx)
 	defer leave()
@@ -139,38 +132,35 @@ func (u *user) converse() {
 	}
 	c, err := agent.Open(ctx, u.s.engine, &agent.Options{
 		Host: u.s.host, AllowedTools: rules, SettingSources: []agent.SettingSource{}, ToolSearch: agent.ToolSearchOff,
-		Logger: slog.New(u.s.log).With("user", u.id),
+		Logger: u.s.log.logger().With("user", u.id),
 	})
 	if err != nil {
-		u.s.tally.wrong(disturbed, "user %d: Open: %v", u.id, err)
-		pause(u.s.over, time.Second)
+		u.s.report.fail(disturbed, "user %d: Open: %v", u.id, err)
+		pause(u.s.end, time.Second)
 		return
 	}
 	defer c.Close()
-	for range turnsOfConversation {
-		if !pause(u.s.over, time.Duration(u.rng.Int64N(int64(thinking)))) && u.turns > 0 || !u.turn(ctx, c, leave) {
+	for range turnsPerConversation {
+		if !pause(u.s.end, time.Duration(u.rng.Int64N(int64(maxPause)))) && u.turns > 0 || !u.takeTurn(ctx, c, leave) {
 			return
 		}
 	}
 }
 
-// turn is one turn. It reports false if the conversation is over.
-func (u *user) turn(ctx context.Context, c *agent.Client, leave func()) bool {
-	u.turns++
-	t := u.plan()
-	u.begin(func() { _ = c.Interrupt(ctx) })
-	left := false
+// takeTurn takes a turn. It returns false if the conversation is over.
+func (u *user) takeTurn(ctx context.Context, c *agent.Client, leave func()) bool {
+	t := u.newTurn(c)
 	if draw := u.rng.IntN(20); draw < 3 { // two interrupt, one leaves
-		var leaving sync.WaitGroup
-		defer leaving.Wait()
-		left = draw == 2
+		stop := t.interrupt
+		if draw == 2 {
+			stop = leave
+		}
 		after := time.Duration(u.rng.IntN(600)) * time.Millisecond
-		leaving.Go(func() {
-			pause(ctx.Done(), after)
-			if left {
-				leave()
-			} else {
-				u.stop()
+		var stops sync.WaitGroup
+		defer stops.Wait()
+		stops.Go(func() {
+			if pause(t.done, after) {
+				stop()
 			}
 		})
 	}
@@ -180,89 +170,74 @@ func (u *user) turn(ctx context.Context, c *agent.Client, leave func()) bool {
 			if err = readErr; err != nil {
 				break
 			}
-			u.see(t, m)
+			u.receive(t, m)
 		}
 	}
-	t.stopped = u.end() || left
-	u.s.add(t.calls, t.stopped)
-	return u.judge(t, left, err)
-}
-
-// judge counts how a turn ended. It reports false if the conversation is over.
-func (u *user) judge(t *turn, left bool, err error) bool {
-	n := &u.s.tally
 	if t.result != nil && err == nil {
 		err = t.result.Err()
 	}
-	switch {
-	case left:
-		n.count("turns: left by their user")
-		return false
-	case t.stopped && errors.Is(err, agent.ErrInterrupted):
-		n.count("turns: interrupted")
-	case err != nil:
-		n.wrong(disturbed, "user %d, turn %d failed: %v", u.id, u.turns, err)
-		return false
-	case t.result == nil:
-		n.wrong(disturbed, "user %d, turn %d has no result", u.id, u.turns)
-		return false
-	default:
-		n.count("turns: answered")
-	}
-	if failures := u.s.brain.failures(t.token); !t.stopped && u.s.log.retries(u.id) < failures {
-		n.wrong(unlogged, "user %d, turn %d: the model failed %d times", u.id, u.turns, failures)
-	}
-	return true
+	return u.endTurn(t, ctx.Err() != nil, err)
 }
 
-// A turn is what a user hears in one turn.
+// A turn is what a user asks for and receives in one turn.
 type turn struct {
-	input, token string
-	calls        map[string]*call // by token
-	byID         map[string]*call // by the model's id of the call
-	result       *agent.Result
-	stopped      bool
+	user   *user
+	input  string
+	token  string // of the first call
+	calls  map[string]*call
+	byID   map[string]*call // by the model's id of the call
+	result *agent.Result
+	client *agent.Client
+	done   chan struct{} // closed at the end of the turn
+
+	stopped     bool // the user tried to interrupt the turn
+	interrupted bool // and did
 }
 
-// plan draws what the user wants: one to three calls.
-func (u *user) plan() *turn {
-	t := &turn{calls: map[string]*call{}, byID: map[string]*call{}}
-	var p plan
+// newTurn draws what the user asks for: one to three calls.
+func (u *user) newTurn(c *agent.Client) *turn {
+	u.turns++
+	t := &turn{user: u, calls: map[string]*call{}, byID: map[string]*call{}, client: c, done: make(chan struct{})}
+	var p prompt
 	for i := range 1 + u.rng.IntN(3) {
 		server := serverNames[u.rng.IntN(len(serverNames))]
-		w := work{Millis: u.rng.IntN(800)}
-		tool := []string{"once", "once", "once", "once", "once", "look", "look", "look", "look", "hang"}[u.rng.IntN(10)]
+		tool := []string{"write", "write", "write", "write", "write", "read", "read", "read", "read", "hang"}[u.rng.IntN(10)]
+		a := arguments{Token: fmt.Sprintf("user%d-%d-%d", u.id, u.turns, i), Millis: u.rng.IntN(800)}
 		if u.rng.IntN(40) == 0 {
-			w.Chars = 120_000 // kept in a file
+			a.Chars = 120_000 // so many are stored in a file
 		}
-		w.Token = fmt.Sprintf("%s-u%d-%d-%d", tool, u.id, u.turns, i)
-		p.Calls = append(p.Calls, plannedCall{"mcp__" + server + "__" + tool, w})
-		t.calls[w.Token] = u.s.chaos.call(server, w.Token)
+		p.Calls = append(p.Calls, promptCall{"mcp__" + server + "__" + tool, a})
+		t.calls[a.Token] = u.s.faults.newCall(server, tool, a.Token)
 	}
 	input, err := json.Marshal(p)
 	if err != nil {
 		panic(err)
 	}
 	t.input, t.token = string(input), p.Calls[0].Token
-	u.s.log.retries(u.id) // of the turn before
+	u.s.log.retried(u.id) // in the turn before
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.turn = t
 	return t
 }
 
-func (u *user) see(t *turn, m agent.Message) {
+// receive takes a message of a turn.
+func (u *user) receive(t *turn, m agent.Message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	switch m := m.(type) {
 	case *agent.Assistant:
 		for _, use := range m.ToolUses() {
-			var w work
-			_ = json.Unmarshal(use.Input, &w) // the token is empty then, and the call is missed at the end
-			if c := t.calls[w.Token]; c != nil {
+			var a arguments
+			_ = json.Unmarshal(use.Input, &a) // without a token the call counts as unanswered
+			if c := t.calls[a.Token]; c != nil {
 				t.byID[use.ID] = c
-				u.calls(c.server)
 			}
 		}
 	case *agent.User:
 		for _, r := range m.ToolResults() {
 			if c := t.byID[r.ToolUseID]; c != nil {
-				c.heard, c.failed, c.text = true, r.IsError, r.Text()
+				c.answered, c.failed, c.text = true, r.IsError, r.Text()
 			}
 		}
 	case *agent.Result:
@@ -270,47 +245,64 @@ func (u *user) see(t *turn, m agent.Message) {
 	}
 }
 
-// begin, calls and end note what the user is doing, for those who interrupt it.
-func (u *user) begin(interrupt func()) {
+// endTurn counts how a turn ended. It returns false if the conversation is over.
+func (u *user) endTurn(t *turn, left bool, err error) bool {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.calling, u.interrupt, u.stopped = map[string]bool{}, interrupt, false
+	u.turn = nil
+	t.interrupted = t.stopped && errors.Is(err, agent.ErrInterrupted)
+	u.mu.Unlock()
+	close(t.done)
+	for _, c := range t.calls {
+		u.s.add(c, t.stopped || left)
+	}
+	r := u.s.report
+	switch {
+	case left:
+		r.count(leftTurns)
+		return false
+	case t.interrupted:
+		r.count(interruptedTurns)
+	case err != nil || t.result == nil:
+		r.fail(disturbed, "user %d, turn %d: result %v, error %v", u.id, u.turns, t.result, err)
+		return false
+	default:
+		r.count("turns answered")
+	}
+	if failed, retried := u.s.model.failures(t.token), u.s.log.retried(u.id); !t.stopped && retried < failed {
+		r.fail(unlogged, "user %d, turn %d: %d of %d failed requests to the model server", u.id, u.turns, failed-retried, failed)
+	}
+	return true
 }
 
-func (u *user) calls(server string) {
+// calling returns the turn that runs, if a call in it to the server does.
+func (u *user) calling(server string) *turn {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.calling[server] = true
+	if u.turn == nil || u.turn.stopped {
+		return nil
+	}
+	for _, c := range u.turn.byID {
+		if c.server == server && !c.answered {
+			return u.turn
+		}
+	}
+	return nil
 }
 
-func (u *user) end() (stopped bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.interrupt = nil
-	return u.stopped
-}
-
-// isCalling reports whether a turn with a call of this server runs.
-func (u *user) isCalling(server string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.interrupt != nil && !u.stopped && u.calling[server]
-}
-
-// stop interrupts the turn that runs, if one does.
-func (u *user) stop() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.interrupt != nil {
-		u.stopped = true
-		u.interrupt()
+// interrupt interrupts the turn, if it has not ended.
+func (t *turn) interrupt() {
+	t.user.mu.Lock()
+	defer t.user.mu.Unlock()
+	if t.user.turn == t {
+		t.stopped = true
+		_ = t.client.Interrupt(t.user.s.ctx) // the error says that the turn ended meanwhile
 	}
 }
 
-// pause waits, and reports false if the channel is closed.
-func pause(over <-chan struct{}, d time.Duration) bool {
+// pause waits, and returns false if the channel is closed meanwhile.
+func pause(ch <-chan struct{}, d time.Duration) bool {
 	select {
-	case <-over:
+	case <-ch:
 		return false
 	case <-time.After(d):
 		return true
