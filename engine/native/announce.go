@@ -16,17 +16,6 @@ const (
 	maxGone = 1 << 10
 )
 
-// told is what the model knows of, from the system prompt and from announcements since. Each is
-// immutable.
-type told struct {
-	tools        map[string]bool // withheld tools, by name
-	instructions map[string]bool // servers
-	pending      string          // servers that were connecting
-	// As of when: nothing has changed since if they are the same.
-	table    *table
-	revision uint64
-}
-
 // revision grows when anything about the servers changes.
 func (s *session) revision() uint64 {
 	n := uint64(0)

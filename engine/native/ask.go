@@ -25,7 +25,7 @@ func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) 
 	r := c.tool.request()
 	r.Hook, r.HookReason = hook, reason
 	d := t.s.permissions().Decide(r)
-	if c.tool.run != nil {
+	if c.tool.own {
 		d = t.decideOwn(c, args, r)
 	}
 	switch d.Behavior {

@@ -4,24 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tenon-sdk/tenon/mcphost"
-	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
-	"github.com/tenon-sdk/tenon/toolschema"
 )
-
-// builtin makes one of the engine's own tools. All of them only read. Calls of it run one by one, on
-// the session's goroutine.
-func builtin(def apiTool, alwaysLoad bool, run func(t *turn, c *call, args json.RawMessage) answer) *tool {
-	return &tool{
-		Tool: mcphost.Tool{
-			FullName: def.Name, LongName: def.Name, Name: def.Name, Description: def.Description, InputSchema: def.InputSchema,
-			ReadOnly: true, AlwaysLoad: alwaysLoad, Meta: map[string]any{mcpserver.MetaConcurrency: "serial"},
-		},
-		model: toolschema.Model{Name: def.Name, Description: def.Description, InputSchema: def.InputSchema},
-		run:   run,
-	}
-}
 
 // toolDefinitions are those of the engine's own tools that a session has a use for by now, beside the search. Each
 // stays once it is there, so that the requests stay the same.
@@ -54,4 +38,17 @@ func ownTools(d permission.Decision) permission.Decision {
 		return permission.Decision{Behavior: permission.Allow, Reason: permission.ReasonUnsettled}
 	}
 	return d
+}
+
+// callOwn answers a call of one of the engine's own tools.
+func (t *turn) callOwn(c *call, args json.RawMessage) answer {
+	switch c.tool.Name {
+	case searchTool:
+		return t.searchTools(c, args)
+	case listResourcesTool:
+		return t.listResources(c, args)
+	case readResourceTool:
+		return t.readResource(c, args)
+	}
+	return t.readStored(c, args)
 }

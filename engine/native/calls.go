@@ -227,8 +227,8 @@ func (t *turn) call(c *call) answer {
 		return t.unmade(c)
 	}
 	began := time.Now()
-	if c.tool.run != nil {
-		a := c.tool.run(t, c, args)
+	if c.tool.own {
+		a := t.callOwn(c, args)
 		return t.postToolUse(c, args, time.Since(began), a)
 	}
 	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})

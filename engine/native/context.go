@@ -80,7 +80,7 @@ func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
 	for _, t := range c.table.tools {
 		n, loaded := tokensOf(len(transcript.Encode(t.definition()))), c.loaded(t)
 		switch {
-		case t.run != nil:
+		case t.own:
 			ownTokens += n
 			continue
 		case loaded:

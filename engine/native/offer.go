@@ -28,35 +28,20 @@ var placeholder = apiTool{
 	InputSchema: json.RawMessage(`{"type":"object","properties":{}}`), DeferLoading: true,
 }
 
-// plainly reports whether requests have to do without withheld definitions and tool references.
-func (s *session) plainly() bool {
-	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !knowsReferences(s.model)
-}
-
-// tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.
-func (s *session) tools(plain, cache bool) *offer {
-	o := s.offer
-	if o != nil && o.table == s.table && o.loaded == len(s.finder.loaded) && o.plain == plain && o.cache == cache {
-		return o
-	}
-	s.offer = s.makeOffer(plain, cache)
-	return s.offer
-}
-
-func (s *session) makeOffer(plain, cache bool) *offer {
-	f := &s.finder
-	o := &offer{table: s.table, loaded: len(f.loaded), plain: plain, cache: cache}
+// makeOffer makes the offer of a table, of what a search has loaded, and of further definitions.
+func makeOffer(t *table, f *finder, further []apiTool, plain, cache bool) *offer {
+	o := &offer{table: t, loaded: len(f.loaded), plain: plain, cache: cache}
 	var list []json.RawMessage
 	add := func(def apiTool, tl *tool) {
 		list = append(list, transcript.Encode(def))
 		o.sent = append(o.sent, tl)
 	}
-	for _, tl := range s.table.tools {
+	for _, tl := range t.tools {
 		if !f.active || !tl.deferrable() {
 			add(tl.definition(), tl)
 		}
 	}
-	for _, def := range s.output.tools() {
+	for _, def := range further {
 		add(def, nil)
 	}
 	if n := len(list); n > 0 && cache {

@@ -59,7 +59,7 @@ func (s *session) settleReferences() {
 		for _, name := range ref.Names {
 			tl := s.table.byName[name]
 			what := unavailable
-			if tl != nil && tl.run == nil {
+			if tl != nil && !tl.own {
 				what = transcript.Clip(firstLine(tl.model.Description), 200)
 			} else {
 				tl = nil
@@ -79,15 +79,6 @@ func (s *session) settleReferences() {
 		}
 	}
 	s.given.References = nil
-}
-
-// recall loads a tool that an earlier run had loaded. Nil stands for one that there is not.
-func (f *finder) recall(name string, tl *tool) {
-	if tl != nil {
-		f.load(tl)
-		return
-	}
-	f.add(&loadedTool{def: stub(name)})
 }
 
 // mendGiven replaces a block of the given history that the API has refused by text, whatever the API

@@ -31,7 +31,7 @@ func newListResourcesTool() *tool {
 		Description: "Lists the resources of the MCP servers, such as files, records and documents, and the templates that more of them " +
 			"can be addressed by. Each has a server and a uri, or a uriTemplate to fill in, for " + readResourceTool + ".",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"server":{"type":"string","description":"list those of this server only"}}}`),
-	}, false, (*turn).listResources)
+	}, false)
 }
 
 func newReadResourceTool() *tool {
@@ -40,7 +40,7 @@ func newReadResourceTool() *tool {
 		Description: "Reads a resource of an MCP server: one that " + listResourcesTool + " lists, or one that a template makes. Binary content is saved to a file.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"server":{"type":"string","description":"the server's name"},"uri":{"type":"string","description":"the resource's URI"}},"required":["server","uri"]}`),
-	}, false, (*turn).readResource)
+	}, false)
 }
 
 // A resourceServer is a server that the model may read resources of.

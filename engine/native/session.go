@@ -131,7 +131,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
-		finder: newFinder(o, environ(o.Env)), store: toolresult.NewStore(e.opts.ResultsDir, 0),
+		finder: newFinder(o, environ(o.Env).get), store: toolresult.NewStore(e.opts.ResultsDir, 0),
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {

@@ -24,7 +24,7 @@ func newReadTool() *tool {
 			`"column":{"type":"integer","minimum":1,"description":"the first character of each line, for files with long lines"},` +
 			`"pattern":{"type":"string","description":"a regular expression (RE2): only lines that match are returned, and of long lines what is around each match"}},` +
 			`"required":["path"]}`),
-	}, true, (*turn).readStored)
+	}, true)
 }
 
 // readStored answers a call of it.

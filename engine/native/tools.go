@@ -22,8 +22,7 @@ type tool struct {
 	mcphost.Tool
 	host  *mcphost.Host // nil for the engine's own
 	model toolschema.Model
-	// run answers a call of one of the engine's own tools; nil for those of servers.
-	run func(t *turn, c *call, args json.RawMessage) answer
+	own   bool // one of the engine's own, see turn.callOwn
 }
 
 // request is a call of the tool as the permission rules see it.
@@ -171,7 +170,7 @@ func (t *table) add(ctx context.Context, tl *tool, o tableOptions) {
 		leave("%s", why)
 		return
 	}
-	if tl.run != nil {
+	if tl.own {
 		if first := t.byName[tl.FullName]; first != nil {
 			leave("it is the engine's own, and its name belongs to tool %q of server %q", first.Name, first.Server)
 			return
@@ -268,4 +267,17 @@ func rejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 		}
 	}
 	return errs
+}
+
+// builtin makes one of the engine's own tools. All of them only read. Calls of it run one by one, on
+// the session's goroutine.
+func builtin(def apiTool, alwaysLoad bool) *tool {
+	return &tool{
+		Tool: mcphost.Tool{
+			FullName: def.Name, LongName: def.Name, Name: def.Name, Description: def.Description, InputSchema: def.InputSchema,
+			ReadOnly: true, AlwaysLoad: alwaysLoad, Meta: map[string]any{mcpserver.MetaConcurrency: "serial"},
+		},
+		model: toolschema.Model{Name: def.Name, Description: def.Description, InputSchema: def.InputSchema},
+		own:   true,
+	}
 }

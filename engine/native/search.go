@@ -1,0 +1,255 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/toolsearch"
+)
+
+const (
+	// searchWait bounds how long a search waits for servers that are still connecting.
+	searchWait = 5 * time.Second
+	// maxLoadBytes bounds the definitions that one search loads: a quarter of the tokens, roughly.
+	maxLoadBytes = 100_000
+)
+
+// searchOff reports whether the session begins without tool search, for whatever reason.
+func (s *session) searchOff() bool {
+	return s.finder.mode.off || !knowsReferences(s.wantedModel()) || s.permissions().Hidden(s.finder.tool.request())
+}
+
+// settleSearch decides whether the model gets the search with this table, and puts it in.
+func (s *session) settleSearch(t *table) {
+	f := &s.finder
+	if _, refused := s.quarantined[searchTool]; refused || s.permissions().Hidden(f.tool.request()) {
+		f.active = false
+		return
+	}
+	if !f.active && !s.searchOff() {
+		size := t.deferrableSize()
+		f.active = f.mode.searches(size, s.wantedModel()) || f.mode.percent == 0 && len(s.connecting()) > 0
+	}
+	if f.active {
+		t.take(s.finder.tool)
+		t.sort()
+	}
+	for _, l := range f.loaded {
+		l.follow(t)
+	}
+}
+
+// connecting are the names of the servers that are connecting and have listed nothing yet, sorted.
+func (s *session) connecting() []string {
+	var names []string
+	for _, st := range s.serverStatus() {
+		if st.Status == mcphost.StatusPending && !st.Cached && st.ToolCount == 0 {
+			names = append(names, st.Name)
+		}
+	}
+	return names
+}
+
+// searchable is the index of the table's withheld tools.
+func (s *session) searchable() *toolsearch.Index {
+	f := &s.finder
+	if f.of != s.table {
+		f.index, f.of = s.engine.indexes.of(s.table), s.table
+	}
+	return f.index
+}
+
+// A searchQuery is the input of the search.
+type searchQuery struct {
+	phrasings []string
+	most      int
+}
+
+// parseSearch reads the input of the search, in the forms that models write it.
+func parseSearch(args json.RawMessage) (searchQuery, error) {
+	var in struct {
+		Query   json.RawMessage `json:"query"`
+		Queries []string        `json:"queries"`
+		Most    float64         `json:"max_results"`
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return searchQuery{}, fmt.Errorf("the input cannot be read: %w", err)
+	}
+	q := searchQuery{phrasings: in.Queries, most: int(min(max(in.Most, 0), toolsearch.MaxMatches))}
+	var one string
+	var many []string
+	switch {
+	case len(in.Query) == 0:
+	case json.Unmarshal(in.Query, &one) == nil:
+		q.phrasings = append(q.phrasings, one)
+	case json.Unmarshal(in.Query, &many) == nil:
+		q.phrasings = append(q.phrasings, many...)
+	default:
+		return searchQuery{}, errors.New("query must be a string or an array of strings")
+	}
+	q.phrasings = slices.DeleteFunc(q.phrasings, transcript.IsBlank)
+	if len(q.phrasings) == 0 {
+		return searchQuery{}, errors.New("query is missing: say what the tool should do, or name it with select:NAME")
+	}
+	return q, nil
+}
+
+// A searchOutcome is what the program hears of a search.
+type searchOutcome struct {
+	Matches []string `json:"matches"`
+	Query   any      `json:"query"`
+	Total   int      `json:"total_deferred_tools"`
+	// NotSearched are servers that were still connecting.
+	NotSearched []string `json:"pending_mcp_servers,omitempty"`
+}
+
+// searchTools answers a call of the search.
+func (t *turn) searchTools(c *call, args json.RawMessage) answer {
+	q, err := parseSearch(args)
+	if err != nil {
+		return errorAnswer(c, "ToolSearch: "+err.Error())
+	}
+	s := t.s
+	found := s.search(t.ctx, q)
+	if pending := s.connecting(); len(pending) > 0 && !found.complete {
+		t.awaitServers(pending)
+		s.refreshTable(t.ctx)
+		found = s.search(t.ctx, q)
+	}
+	if t.ctx.Err() != nil {
+		return errorAnswer(c, textInterrupted)
+	}
+	for _, tl := range found.tools {
+		s.finder.load(tl)
+	}
+	return found.answer(c, q, s.connecting(), s.searchable().Len())
+}
+
+// awaitServers waits until servers have left connecting, within bounds.
+func (t *turn) awaitServers(names []string) {
+	ctx, cancel := context.WithTimeout(t.ctx, searchWait)
+	defer cancel()
+	for _, h := range t.s.hosts() {
+		var own []string
+		for _, st := range h.Status() {
+			if slices.Contains(names, st.Name) {
+				own = append(own, st.Name)
+			}
+		}
+		if len(own) > 0 {
+			_ = h.Ready(ctx, own...) // what is not there in time is told of
+		}
+	}
+}
+
+// A finding is what a search has found.
+type finding struct {
+	tools    []*tool
+	ready    []string // tools asked for by name whose definitions the model has anyway
+	unknown  []string // names that no tool has
+	excess   []string // tools that match as well, and were too much to load at once
+	complete bool     // everything that was asked for by name is there, and only names were asked for
+}
+
+// search looks for tools that the model may see. It finds nothing once ctx has ended.
+func (s *session) search(ctx context.Context, q searchQuery) finding {
+	res, err := s.searchable().Search(ctx, toolsearch.Query{Phrasings: q.phrasings, Max: q.most})
+	var f finding
+	if err != nil {
+		return f
+	}
+	policy, bytes := s.permissions(), 0
+	for _, m := range res.Matches {
+		tl := s.table.byName[m.FullName]
+		if tl == nil || policy.Hidden(tl.request()) { // denied since the table was made
+			continue
+		}
+		bytes += len(tl.model.InputSchema) + len(tl.model.Description)
+		if bytes > maxLoadBytes && len(f.tools) > 0 {
+			f.excess = append(f.excess, m.FullName)
+			continue
+		}
+		f.tools = append(f.tools, tl)
+	}
+	for _, name := range res.Unknown {
+		if tl := s.table.byName[name]; tl != nil && !policy.Hidden(tl.request()) {
+			f.ready = append(f.ready, name)
+			continue
+		}
+		f.unknown = append(f.unknown, name)
+	}
+	byName := func(p string) bool {
+		return strings.HasPrefix(strings.TrimSpace(p), "select:") || s.table.byName[strings.TrimSpace(p)] != nil
+	}
+	f.complete = len(f.unknown) == 0 && !slices.ContainsFunc(q.phrasings, func(p string) bool { return !byName(p) })
+	return f
+}
+
+// answer says what was found: to models that know them by tool references, to others in words.
+func (f *finding) answer(c *call, q searchQuery, pending []string, total int) answer {
+	out := searchOutcome{Matches: []string{}, Query: q.phrasings, Total: total, NotSearched: pending}
+	if len(q.phrasings) == 1 {
+		out.Query = q.phrasings[0]
+	}
+	var references agent.Content
+	var plain strings.Builder
+	for _, tl := range f.tools {
+		name := tl.model.Name
+		out.Matches = append(out.Matches, name)
+		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: name})})
+		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(firstLine(tl.model.Description), 200))
+	}
+	note := f.note(pending)
+	a := answer{raw: transcript.Encode(out)}
+	if len(references) == 0 {
+		a.result = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(strings.TrimSpace("No matching deferred tools found\n" + note))}
+		return a
+	}
+	loaded := "Tools loaded."
+	if len(references) == 1 {
+		loaded = "Tool loaded."
+	}
+	// A result has nothing but references, or no references: the words go beside it.
+	a.result = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: references}
+	a.after = strings.TrimSpace(loaded + "\n" + note)
+	a.plain = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(plain.String()))}
+	return a
+}
+
+// note is what there is to say beside the tools that were found.
+func (f *finding) note(pending []string) string {
+	var lines []string
+	say := func(format string, names []string) {
+		if len(names) > 0 {
+			lines = append(lines, fmt.Sprintf(format, transcript.Clip(oneLines(names), 1000)))
+		}
+	}
+	say("Loaded already: %s.", f.ready)
+	say("No tool has the name: %s.", f.unknown)
+	say("These match as well and were not loaded, because their definitions are too long to load all at once: %s.", f.excess)
+	say("Not searched, because they are still connecting: %s. Search again later if the tool may be theirs.", pending)
+	return strings.Join(lines, "\n")
+}
+
+// plainly reports whether requests have to do without withheld definitions and tool references.
+func (s *session) plainly() bool {
+	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !knowsReferences(s.model)
+}
+
+// tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.
+func (s *session) tools(plain, cache bool) *offer {
+	o := s.offer
+	if o != nil && o.table == s.table && o.loaded == len(s.finder.loaded) && o.plain == plain && o.cache == cache {
+		return o
+	}
+	s.offer = makeOffer(s.table, &s.finder, s.output.tools(), plain, cache)
+	return s.offer
+}
