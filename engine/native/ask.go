@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -22,10 +23,10 @@ var errDenied = errors.New("native: a denial ended the turn")
 // permit decides whether a call may run, and with which arguments. A call that may not is answered.
 func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) {
 	args, hook, reason := t.preToolUse(c, args)
-	r := c.tool.request()
+	r := c.tool.Request()
 	r.Hook, r.HookReason = hook, reason
 	d := t.s.permissions().Decide(r)
-	if c.tool.own {
+	if c.tool.Own {
 		d = t.decideOwn(c, args, r)
 	}
 	switch d.Behavior {
@@ -103,7 +104,7 @@ func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*p
 // question asks the program or its prompt tool.
 func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
 	o := t.s.opts
-	if o.CanUseTool != nil || t.s.table.prompt != nil {
+	if o.CanUseTool != nil || t.s.table.Prompt != nil {
 		var told sync.WaitGroup
 		told.Go(func() { t.notify(c) }) // beside the question, which does not wait for it
 		defer told.Wait()
@@ -113,14 +114,14 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 		r := &agent.ToolRequest{
 			ToolName: c.use.Name, Server: c.tool.Server, Tool: c.tool.Name, Source: t.s.sourceOf(c.tool),
 			Title: c.tool.Title, Annotations: c.tool.Annotations, ReadOnly: c.tool.ReadOnly, ToolUseID: c.use.ID, Input: args, Reason: d.Message,
-			Suggestions: t.s.permissions().Suggest(c.tool.request()),
+			Suggestions: t.s.permissions().Suggest(c.tool.Request()),
 		}
 		v, err := guarded(t.ctx, t.s, "CanUseTool", func(ctx context.Context) (*permission.PromptResult, error) { return o.CanUseTool(ctx, r) })
 		if err == nil && v == nil {
 			err = errors.New("the callback gave no verdict")
 		}
 		return v, err
-	case t.s.table.prompt != nil:
+	case t.s.table.Prompt != nil:
 		return t.promptTool(c, args)
 	}
 	return nil, nil
@@ -128,13 +129,13 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 
 // promptTool asks the MCP tool that Options.PermissionPromptTool names.
 func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResult, error) {
-	p := t.s.table.prompt
+	p := t.s.table.Prompt
 	question := transcript.Encode(struct {
 		ToolName  string          `json:"tool_name"`
 		Input     json.RawMessage `json:"input"`
 		ToolUseID string          `json:"tool_use_id"`
 	}{c.use.Name, args, c.use.ID})
-	res, err := p.host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
+	res, err := p.Host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	if err != nil {
 		return nil, err
 	}
@@ -170,13 +171,13 @@ func (s *session) update(updates []permission.Update) {
 }
 
 // sourceOf says where the server of a tool was defined.
-func (s *session) sourceOf(t *tool) string {
-	if t.host == nil {
+func (s *session) sourceOf(t *toolset.Tool) string {
+	if t.Host == nil {
 		return "" // the engine's own
 	}
-	for _, st := range t.host.Status() {
+	for _, st := range t.Host.Status() {
 		if st.Name == t.Server {
-			return sourceOf(st)
+			return toolset.SourceOf(st)
 		}
 	}
 	return ""

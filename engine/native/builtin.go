@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -12,20 +13,20 @@ import (
 type toolDefinitions struct {
 	seen      uint64 // the revision of the servers that was looked at last
 	looked    bool
-	resources []*tool
-	read      []*tool // of stored results
+	resources []*toolset.Tool
+	read      []*toolset.Tool // of stored results
 }
 
 // builtins are those tools as of now. Their number says which they are.
-func (s *session) builtins() []*tool {
+func (s *session) builtins() []*toolset.Tool {
 	k := &s.kit
 	if len(k.read) == 0 && s.stored.Load() {
-		k.read = []*tool{newReadTool()}
+		k.read = []*toolset.Tool{newReadTool()}
 	}
 	if now := s.revision(); len(k.resources) == 0 && (!k.looked || now != k.seen) {
 		k.seen, k.looked = now, true
 		if len(s.resourceServers()) > 0 {
-			k.resources = []*tool{newListResourcesTool(), newReadResourceTool()}
+			k.resources = []*toolset.Tool{newListResourcesTool(), newReadResourceTool()}
 		}
 	}
 	return slices.Concat(k.resources, k.read)
@@ -43,7 +44,7 @@ func ownTools(d permission.Decision) permission.Decision {
 // callOwn answers a call of one of the engine's own tools.
 func (t *turn) callOwn(c *call, args json.RawMessage) answer {
 	switch c.tool.Name {
-	case searchTool:
+	case toolset.SearchTool:
 		return t.searchTools(c, args)
 	case listResourcesTool:
 		return t.listResources(c, args)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -20,8 +21,8 @@ import (
 // A call is a tool call of the model's.
 type call struct {
 	use      *agent.ToolUseBlock
-	inputErr error // why its input cannot be used; nil if it can
-	tool     *tool // nil until it is resolved, and for a tool that there is not
+	inputErr error         // why its input cannot be used; nil if it can
+	tool     *toolset.Tool // nil until it is resolved, and for a tool that there is not
 }
 
 // callsOf returns the whole calls of a response, as the program received them.
@@ -102,9 +103,9 @@ func (t *turn) runCalls(calls []*call, report func(*call, answer)) []answer {
 // resolve finds the call's tool, and reports whether the call may run together with others.
 func (t *turn) resolve(c *call) bool {
 	if c.tool == nil {
-		c.tool = t.s.table.byName[c.use.Name]
+		c.tool = t.s.table.ByName[c.use.Name]
 	}
-	return c.tool != nil && c.tool.parallel()
+	return c.tool != nil && c.tool.Parallel()
 }
 
 // runGroup runs calls that may run together.
@@ -172,9 +173,9 @@ func (t *turn) await(c *call) *answer {
 	hosts := t.s.hosts()
 	name := c.use.Name
 	for range 2 { // as it is now, and once its server has come up
-		h, server, pending := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
+		h, server, pending := toolset.ServerOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
 		t.s.refreshTable(t.ctx)
-		if tl := t.s.table.byName[name]; tl != nil { // after the status: it may have come up just now
+		if tl := t.s.table.ByName[name]; tl != nil { // after the status: it may have come up just now
 			c.tool = tl
 			return nil
 		}
@@ -189,14 +190,14 @@ func (t *turn) await(c *call) *answer {
 	if text := t.hidden(name); text != "" {
 		return misuse(c, "%s", text)
 	}
-	_, server, found := serverOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
+	_, server, found := toolset.ServerOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	switch {
 	case found && server.Error != "":
 		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, transcript.Clip(server.Error, 500))
 	case found:
 		return misuse(c, "No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
-	case t.s.finder.active:
-		return misuse(c, "No such tool available: %s. Look for one with %s", name, searchTool)
+	case t.s.finder.Active:
+		return misuse(c, "No such tool available: %s. Look for one with %s", name, toolset.SearchTool)
 	}
 	return misuse(c, textNoTool, name)
 }
@@ -208,9 +209,9 @@ func (t *turn) hidden(name string) string {
 		if !ok {
 			continue
 		}
-		tl := &tool{Tool: mt, host: h}
-		if p := t.s.permissions(); p.Hidden(tl.request()) {
-			return p.Decide(tl.request()).Message
+		tl := &toolset.Tool{Tool: mt, Host: h}
+		if p := t.s.permissions(); p.Hidden(tl.Request()) {
+			return p.Decide(tl.Request()).Message
 		}
 	}
 	return ""
@@ -218,7 +219,7 @@ func (t *turn) hidden(name string) string {
 
 // call asks for permission and calls the tool.
 func (t *turn) call(c *call) answer {
-	args := c.tool.model.RestoreArgs(c.use.Input)
+	args := c.tool.Model.RestoreArgs(c.use.Input)
 	args, denied := t.permit(c, args)
 	if denied != nil {
 		return *denied
@@ -227,11 +228,11 @@ func (t *turn) call(c *call) answer {
 		return t.unmade(c)
 	}
 	began := time.Now()
-	if c.tool.own {
+	if c.tool.Own {
 		a := t.callOwn(c, args)
 		return t.postToolUse(c, args, time.Since(began), a)
 	}
-	res, err := c.tool.host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
+	res, err := c.tool.Host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	var a answer
 	switch {
 	case t.ctx.Err() != nil:
@@ -265,8 +266,8 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 	t.s.named.addFrom(c.tool.Server, res)
 	blocks := toolresult.Convert(t.ctx, c.tool.Server, c.tool.Name, res, &toolresult.ConvertOptions{Save: t.s.store.Save})
 	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
-	if res.IsError && t.s.finder.unread(c.tool) && !fitsSchema(c.tool.InputSchema, args) {
-		content = append(content, &agent.TextBlock{Text: schemaHint(c.tool)})
+	if res.IsError && t.s.finder.Unread(c.tool) && !toolset.FitsSchema(c.tool.InputSchema, args) {
+		content = append(content, &agent.TextBlock{Text: toolset.SchemaHint(c.tool)})
 	}
 	if len(content) == 0 {
 		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))

@@ -7,17 +7,18 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
 // A contextState is what the latest request was made of. It is immutable.
 type contextState struct {
 	model    string
-	table    *table
-	loaded   func(*tool) bool // whether the definition of a tool of the table is sent
-	system   int              // bytes of the system prompt
-	messages int              // bytes of the conversation
-	counted  int64            // tokens of the request and its answer as the API counted them; 0 while there is no answer
+	table    *toolset.Table
+	loaded   func(*toolset.Tool) bool // whether the definition of a tool of the table is sent
+	system   int                      // bytes of the system prompt
+	messages int                      // bytes of the conversation
+	counted  int64                    // tokens of the request and its answer as the API counted them; 0 while there is no answer
 }
 
 // tokensOf estimates the tokens of a number of bytes of JSON or text.
@@ -26,8 +27,8 @@ func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 // noteContext records the parts of the next request for ContextUsage. conversation is the size of its
 // messages in bytes.
 func (s *session) noteContext(r *messages.Request, conversation int) {
-	sent := s.offer.sent
-	loaded := func(tl *tool) bool { return slices.Contains(sent, tl) }
+	sent := s.offer.Sent
+	loaded := func(tl *toolset.Tool) bool { return slices.Contains(sent, tl) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.context = &contextState{model: r.Model, table: s.table, loaded: loaded, system: len(r.System), messages: conversation}
@@ -65,22 +66,22 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 
 // firstContext is what the first request would be made of by now.
 func (s *session) firstContext(ctx context.Context) *contextState {
-	t := newTable(ctx, s.hosts(), tableOptions{policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool})
-	search := !s.searchOff() && s.finder.mode.searches(t.deferrableSize(), s.wantedModel())
+	t := toolset.NewTable(ctx, s.hosts(), toolset.TableOptions{Policy: s.permissions(), Servers: s.knownServers(), PromptTool: s.opts.PermissionPromptTool})
+	search := !s.searchOff() && s.finder.Mode.Searches(t.DeferrableSize(), s.wantedModel())
 	return &contextState{
-		model: s.wantedModel(), table: t, loaded: func(tl *tool) bool { return !search || !tl.deferrable() },
+		model: s.wantedModel(), table: t, loaded: func(tl *toolset.Tool) bool { return !search || !tl.Deferrable() },
 		system: len(messages.EncodeBlocks(messages.SystemBlocks(s.opts.SystemPrompt, s.opts.AppendSystemPrompt), false)), messages: s.given.Size,
 	}
 }
 
 // usage breaks the context down. What the API counted beyond the estimates of the rest is the conversation.
-func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
+func (c *contextState) usage(own []toolset.APITool) *agent.ContextUsage {
 	u := &agent.ContextUsage{Model: c.model}
 	var mcpTokens, deferred, ownTokens int64
-	for _, t := range c.table.tools {
-		n, loaded := tokensOf(len(transcript.Encode(t.definition()))), c.loaded(t)
+	for _, t := range c.table.Tools {
+		n, loaded := tokensOf(len(transcript.Encode(t.Definition()))), c.loaded(t)
 		switch {
-		case t.own:
+		case t.Own:
 			ownTokens += n
 			continue
 		case loaded:
@@ -88,7 +89,7 @@ func (c *contextState) usage(own []apiTool) *agent.ContextUsage {
 		default:
 			deferred += n
 		}
-		u.MCPTools = append(u.MCPTools, agent.ContextTool{Name: t.model.Name, ServerName: t.Server, Tokens: n, IsLoaded: loaded})
+		u.MCPTools = append(u.MCPTools, agent.ContextTool{Name: t.Model.Name, ServerName: t.Server, Tokens: n, IsLoaded: loaded})
 	}
 	slices.SortStableFunc(u.MCPTools, func(a, b agent.ContextTool) int { return cmp.Compare(a.ServerName, b.ServerName) })
 	for _, t := range own {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 )
 
 // Options configures an engine. The zero value, like a nil pointer, means the defaults.
@@ -60,7 +61,7 @@ type Options struct {
 // needs no closing. Its sessions share one client.
 type Engine struct {
 	opts    Options
-	indexes indexes
+	indexes toolset.Indexes
 
 	mu     sync.Mutex       // guards the rest
 	shared *messages.Client // the client of sessions whose environment does not change it; nil until one is opened

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -108,14 +109,14 @@ func TestNoServerSpeaksAsTheHost(t *testing.T) {
 		{readResourceTool, `{"server":"s","uri":"a://b"}`},
 		{readResourceTool, `{"server":"s","uri":"a://fails"}`},
 		{readResourceTool, `{"server":"none","uri":"a://fails"}`},
-		{searchTool, `{"query":"says"}`},
-		{searchTool, `{"query":"select:nothing"}`},
+		{toolset.SearchTool, `{"query":"says"}`},
+		{toolset.SearchTool, `{"query":"select:nothing"}`},
 	}
 	for _, search := range []agent.ToolSearch{agent.ToolSearchOff, agent.ToolSearchOn} {
 		for _, plain := range []bool{false, true} {
 			var turns []modeltest.Turn
 			for _, c := range calls {
-				if c.tool != searchTool || search == agent.ToolSearchOn {
+				if c.tool != toolset.SearchTool || search == agent.ToolSearchOn {
 					turns = append(turns, modeltest.ToolUse(c.tool, c.args))
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/modeltest"
 )
@@ -146,7 +147,7 @@ func FuzzHistory(f *testing.F) {
 				msgs = append(msgs, m)
 			}
 		}
-		s := &session{table: &table{}, opts: &agent.Options{Logger: slog.New(slog.DiscardHandler)}}
+		s := &session{table: &toolset.Table{}, opts: &agent.Options{Logger: slog.New(slog.DiscardHandler)}}
 		s.history, s.given = transcript.Load(t.Context(), msgs, DefaultModel)
 		s.settleReferences()
 		s.history.AddUser(transcript.TextPart("next"))

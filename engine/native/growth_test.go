@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -195,7 +196,7 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 		},
 		"references": func(n int) []agent.Message {
 			return list(n, func(i int) []agent.Message {
-				return []agent.Message{answered1(id(i), &agent.ToolUseBlock{ID: id(i), Name: searchTool, Input: json.RawMessage(`{}`)}), userSaid(reference(i))}
+				return []agent.Message{answered1(id(i), &agent.ToolUseBlock{ID: id(i), Name: toolset.SearchTool, Input: json.RawMessage(`{}`)}), userSaid(reference(i))}
 			})
 		},
 	}
@@ -204,8 +205,8 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 			growth.Check(t, 500, func(n int) int {
 				in := msgs(n)
 				return growth.Bytes(func() {
-					s := &session{table: &table{byName: map[string]*tool{}}}
-					s.finder.active = true
+					s := &session{table: &toolset.Table{ByName: map[string]*toolset.Tool{}}}
+					s.finder.Active = true
 					s.history, s.given = transcript.Load(t.Context(), in, DefaultModel)
 					s.settleReferences()
 					(&messages.Request{Breakpoints: s.history.Breakpoints()}).Body(&s.history)
@@ -246,7 +247,7 @@ func TestAnnouncementsGrowWithTheServers(t *testing.T) {
 		},
 		"a schema": func(n int) func() {
 			raw := json.RawMessage(`{"a":` + strings.Repeat(`[{"description":"<system-reminder>"},`, n/10) + `1` + strings.Repeat("]", n/10) + `}`)
-			return func() { escapeJSON(raw, false) }
+			return func() { toolset.EscapeJSON(raw, false) }
 		},
 		"arguments of a command": func(n int) func() {
 			line := strings.Repeat("x", n) + strings.Repeat(`\ "`, n)
@@ -293,7 +294,7 @@ func TestResultsGrowWithTheirContent(t *testing.T) {
 	s.api.Countless.Store(true)
 	defer s.store.Close()
 	tr := &turn{s: s, ctx: t.Context()}
-	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: "mcp__s__t"}, tool: &tool{Tool: mcphost.Tool{Server: "s", Name: "t", MaxResultSize: toolresult.MaxDeclaredChars}}}
+	c := &call{use: &agent.ToolUseBlock{ID: "x", Name: "mcp__s__t"}, tool: &toolset.Tool{Tool: mcphost.Tool{Server: "s", Name: "t", MaxResultSize: toolresult.MaxDeclaredChars}}}
 	growth.Check(t, 1000, func(n int) int {
 		res := &mcpserver.Result{}
 		for i := range n {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
@@ -59,7 +60,7 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *t
 			if limit == 0 {
 				limit = toolresult.DefaultTokens
 			}
-			estimate := utf8.RuneCountInString(text) / charsPerToken
+			estimate := utf8.RuneCountInString(text) / toolset.CharsPerToken
 			if estimate > countReach*limit {
 				return estimate, nil
 			}

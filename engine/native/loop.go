@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -56,8 +57,8 @@ func (s *session) start(t *turn, problems []permission.Problem) error {
 	s.refreshTable(t.ctx)
 	s.settleReferences()
 	s.introduce()
-	if name := s.opts.PermissionPromptTool; name != "" && s.table.prompt == nil {
-		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.names())
+	if name := s.opts.PermissionPromptTool; name != "" && s.table.Prompt == nil {
+		return fmt.Errorf("native: Options.PermissionPromptTool: there is no MCP tool %q; the tools are %q", name, s.table.Names())
 	}
 	for _, p := range problems {
 		s.warn("permission_rule", "Permission rule: %s", p)
@@ -91,24 +92,24 @@ func (t *turn) firstWait() (err error) {
 
 // refreshTable brings the table up to date with what the servers offer.
 func (s *session) refreshTable(ctx context.Context) {
-	if s.table == nil || !s.table.current(s.hosts(), s.permissions().Rules(permission.Deny), len(s.builtins())) {
+	if s.table == nil || !s.table.Current(s.hosts(), s.permissions().Rules(permission.Deny), len(s.builtins())) {
 		s.freshTable(ctx)
 	}
 }
 
 // freshTable makes the table anew. If ctx ends meanwhile the tools that were not looked at are not in it, and it
 // is made again when the next one is wanted.
-func (s *session) freshTable(ctx context.Context) *table {
-	s.table = newTable(ctx, s.hosts(), tableOptions{
-		policy: s.permissions(), servers: s.knownServers(), promptTool: s.opts.PermissionPromptTool, quarantined: s.quarantined,
-		builtins: s.builtins(), before: s.table,
+func (s *session) freshTable(ctx context.Context) *toolset.Table {
+	s.table = toolset.NewTable(ctx, s.hosts(), toolset.TableOptions{
+		Policy: s.permissions(), Servers: s.knownServers(), PromptTool: s.opts.PermissionPromptTool, Quarantined: s.quarantined,
+		Builtins: s.builtins(), Before: s.table,
 	})
 	s.settleSearch(s.table)
 	s.mu.Lock()
 	before := s.leftOut
-	s.leftOut = s.table.leftOut
+	s.leftOut = s.table.LeftOut
 	s.mu.Unlock()
-	for _, r := range s.table.leftOut { // the hosts log what they leave out
+	for _, r := range s.table.LeftOut { // the hosts log what they leave out
 		if !slices.Contains(before, r) {
 			s.opts.Logger.Warn("tool left out", "session", s.opts.SessionID, "server", r.Server, "tool", r.Name, "reason", r.Reason)
 		}
@@ -124,7 +125,7 @@ type turn struct {
 	began   time.Time
 	apiTime time.Duration
 	start   transcript.Position // the history before the turn
-	told    *told               // what the model knew of the servers then
+	told    *toolset.Announced  // what the model knew of the servers then
 	asked   int                 // how often the model was asked
 	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
 	askedBefore int
@@ -203,7 +204,7 @@ func (t *turn) run(in *agent.Input) *agent.Result {
 	s.preferModel()
 	s.refreshTable(t.ctx)
 	s.greet()
-	t.start, t.told = s.history.Position(), s.finder.told
+	t.start, t.told = s.history.Position(), s.finder.Announced
 	s.heard.turn = nil
 	if t.ctx.Err() != nil {
 		return t.tooLate(in)
@@ -501,7 +502,7 @@ func (t *turn) failed(f *messages.Failure) *agent.Result {
 // dropRefused takes out of the conversation what the API has not accepted yet.
 func (t *turn) dropRefused(f *messages.Failure) {
 	h := &t.s.history
-	t.s.rewind(t.s.accepted, t.s.finder.kept)
+	t.s.rewind(t.s.accepted, t.s.finder.Accepted)
 	t.supersedes = append(t.supersedes, t.s.heard.fresh...)
 	t.s.heard.fresh = nil
 	n := len(h.Entries)

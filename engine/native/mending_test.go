@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -31,25 +32,25 @@ func TestExpensiveSchemasAreLeftOut(t *testing.T) {
 		bad = append(bad, mcphost.Tool{Server: "bad", Name: fmt.Sprint("x", i), FullName: fmt.Sprint("mcp__bad__x", i), InputSchema: []byte(expensiveSchema())})
 	}
 	good = append(good, mcphost.Tool{Server: "good", Name: "y", FullName: "mcp__good__y", InputSchema: []byte(`{"type":"object"}`)})
-	tab := &table{byName: map[string]*tool{}, mended: map[toolKey]mending{}}
-	o := tableOptions{budgets: newBudgets()}
+	tab := &toolset.Table{ByName: map[string]*toolset.Tool{}, Mended: map[toolset.ToolKey]toolset.ModelCopy{}}
+	o := toolset.TableOptions{Budgets: toolset.NewBudgets()}
 	for _, mt := range append(bad, good...) {
-		tab.add(t.Context(), &tool{Tool: mt}, o)
+		tab.Add(t.Context(), &toolset.Tool{Tool: mt}, o)
 	}
-	if len(tab.tools) != 1 || tab.tools[0].Name != "y" || len(tab.leftOut) != len(bad) {
-		t.Fatalf("%d tools, %d left out", len(tab.tools), len(tab.leftOut))
+	if len(tab.Tools) != 1 || tab.Tools[0].Name != "y" || len(tab.LeftOut) != len(bad) {
+		t.Fatalf("%d tools, %d left out", len(tab.Tools), len(tab.LeftOut))
 	}
-	if first, last := tab.leftOut[0].Reason, tab.leftOut[len(bad)-1].Reason; !strings.Contains(first, "mending one may take") || !strings.Contains(last, "those of one server may take") {
+	if first, last := tab.LeftOut[0].Reason, tab.LeftOut[len(bad)-1].Reason; !strings.Contains(first, "mending one may take") || !strings.Contains(last, "those of one server may take") {
 		t.Errorf("left out because %q, and the last because %q", first, last)
 	}
-	again := &table{byName: map[string]*tool{}, mended: map[toolKey]mending{}}
-	o = tableOptions{budgets: newBudgets(), before: tab}
+	again := &toolset.Table{ByName: map[string]*toolset.Tool{}, Mended: map[toolset.ToolKey]toolset.ModelCopy{}}
+	o = toolset.TableOptions{Budgets: toolset.NewBudgets(), Before: tab}
 	if got := growth.Bytes(func() {
 		for _, mt := range append(bad, good...) {
-			again.add(t.Context(), &tool{Tool: mt}, o)
+			again.Add(t.Context(), &toolset.Tool{Tool: mt}, o)
 		}
-	}); got > 64<<10 || len(again.tools) != 1 || len(again.leftOut) != len(bad) {
-		t.Errorf("made again: %d bytes, %d tools, %d left out", got, len(again.tools), len(again.leftOut))
+	}); got > 64<<10 || len(again.Tools) != 1 || len(again.LeftOut) != len(bad) {
+		t.Errorf("made again: %d bytes, %d tools, %d left out", got, len(again.Tools), len(again.LeftOut))
 	}
 }
 
@@ -69,11 +70,11 @@ func TestTableOfAnEndedTurnIsNotKept(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	hosts := []*mcphost.Host{h}
-	tab := newTable(ended, hosts, tableOptions{})
-	if len(tab.tools) != 0 || len(tab.leftOut) != 0 || tab.current(hosts, nil, 0) {
-		t.Errorf("%d tools, %v left out, up to date %v", len(tab.tools), tab.leftOut, tab.current(hosts, nil, 0))
+	tab := toolset.NewTable(ended, hosts, toolset.TableOptions{})
+	if len(tab.Tools) != 0 || len(tab.LeftOut) != 0 || tab.Current(hosts, nil, 0) {
+		t.Errorf("%d tools, %v left out, up to date %v", len(tab.Tools), tab.LeftOut, tab.Current(hosts, nil, 0))
 	}
-	if tab = newTable(t.Context(), hosts, tableOptions{before: tab}); len(tab.tools) != 1 || !tab.current(hosts, nil, 0) {
-		t.Errorf("made again: %d tools, up to date %v", len(tab.tools), tab.current(hosts, nil, 0))
+	if tab = toolset.NewTable(t.Context(), hosts, toolset.TableOptions{Before: tab}); len(tab.Tools) != 1 || !tab.Current(hosts, nil, 0) {
+		t.Errorf("made again: %d tools, up to date %v", len(tab.Tools), tab.Current(hosts, nil, 0))
 	}
 }

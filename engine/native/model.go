@@ -51,7 +51,7 @@ func (t *turn) request() (*messages.Response, *messages.Failure) {
 		}
 		t.orphans = append(t.orphans, callsOf(resp)...)
 		f := messages.Classify(err)
-		if f.AboutReferences() && s.finder.active && !s.plainly() {
+		if f.AboutReferences() && s.finder.Active && !s.plainly() {
 			s.api.Plain.Store(true)
 			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", transcript.Clip(f.Text, 300))
 			continue
@@ -142,12 +142,12 @@ func (n nullInt) MarshalJSON() ([]byte, error) {
 // quarantine takes the tool that a refused request names out of this and all later requests.
 func (t *turn) quarantine(f *messages.Failure) bool {
 	s := t.s
-	if s.offer == nil || f.Tool >= len(s.offer.sent) || s.offer.sent[f.Tool] == nil {
+	if s.offer == nil || f.Tool >= len(s.offer.Sent) || s.offer.Sent[f.Tool] == nil {
 		return false
 	}
-	tl := s.offer.sent[f.Tool]
+	tl := s.offer.Sent[f.Tool]
 	s.quarantined[tl.FullName] = "the API refused it: " + transcript.Clip(f.Text, 300)
-	s.finder.refused(tl.model.Name)
+	s.finder.Refused(tl.Model.Name)
 	s.freshTable(t.ctx)
 	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, transcript.Clip(f.Text, 300))
 	return true
@@ -224,7 +224,7 @@ func (s *session) request() *messages.Request {
 		s.prompt = append([]json.RawMessage{}, messages.SystemBlocks(append([]string{s.opts.SystemPrompt, s.opts.AppendSystemPrompt}, s.system...)...)...)
 	}
 	r.System = messages.EncodeBlocks(s.prompt, r.Breakpoints.Prompt)
-	r.Tools = s.tools(r.Plain, r.Breakpoints.Prompt && r.System == nil).json
+	r.Tools = s.tools(r.Plain, r.Breakpoints.Prompt && r.System == nil).JSON
 	if r.MaxTokens == 0 {
 		r.MaxTokens = messages.MaxTokensFor(s.model)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -220,7 +221,7 @@ func (t *turn) findCommand(text string) (c command, rest string, ok bool) {
 				c, rest, ok = known, after, true
 			}
 		}
-		h, server, pending := serverOf(t.s.hosts(), text, func(st mcphost.ServerStatus) bool { return st.Status == mcphost.StatusPending })
+		h, server, pending := toolset.ServerOf(t.s.hosts(), text, func(st mcphost.ServerStatus) bool { return st.Status == mcphost.StatusPending })
 		if ok || !pending || h.Ready(t.ctx, server.Name) != nil {
 			break
 		}

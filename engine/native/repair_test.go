@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -464,7 +465,7 @@ func TestHistoryWithToolReferences(t *testing.T) {
 		return raw("tool_reference", `{"type":"tool_reference","tool_name":"`+name+`"}`)
 	}
 	history := []agent.Message{
-		said("x"), answered1("msg_1", &agent.ToolUseBlock{ID: "toolu_1", Name: searchTool, Input: json.RawMessage(`{"query":"w"}`)}),
+		said("x"), answered1("msg_1", &agent.ToolUseBlock{ID: "toolu_1", Name: toolset.SearchTool, Input: json.RawMessage(`{"query":"w"}`)}),
 		userSaid(&agent.ToolResultBlock{ToolUseID: "toolu_1", Content: agent.Content{reference("mcp__s__w"), reference("mcp__gone__v")}}, text("Tools loaded.")),
 		answered1("msg_2", text("so")),
 	}
@@ -491,7 +492,7 @@ func TestHistoryWithToolReferences(t *testing.T) {
 		o := tools()
 		o.ToolSearch = agent.ToolSearchOff
 		sent, repairs := goesOnWith(t, o, history...)
-		want := "user: tool_result toolu_1 text These tools are loaded and can be called now:\nmcp__s__w: writes\nmcp__gone__v: " + unavailable
+		want := "user: tool_result toolu_1 text These tools are loaded and can be called now:\nmcp__s__w: writes\nmcp__gone__v: " + toolset.Unavailable
 		if sent[2] != want || len(repairs) != 1 {
 			t.Errorf("sent %q, repairs %q", sent, repairs)
 		}

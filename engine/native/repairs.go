@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
@@ -57,21 +58,21 @@ func (s *session) settleReferences() {
 		var words strings.Builder
 		var gone []string
 		for _, name := range ref.Names {
-			tl := s.table.byName[name]
-			what := unavailable
-			if tl != nil && !tl.own {
-				what = transcript.Clip(firstLine(tl.model.Description), 200)
+			tl := s.table.ByName[name]
+			what := toolset.Unavailable
+			if tl != nil && !tl.Own {
+				what = transcript.Clip(toolset.FirstLine(tl.Model.Description), 200)
 			} else {
 				tl = nil
 				gone = append(gone, name)
 			}
 			fmt.Fprintf(&words, "%s: %s\n", name, what)
-			if s.finder.active {
-				s.finder.recall(name, tl)
+			if s.finder.Active {
+				s.finder.Recall(name, tl)
 			}
 		}
 		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
-		if !s.finder.active {
+		if !s.finder.Active {
 			p.Raw, p.Plain = p.Plain, nil
 			s.given.Repair(ref.Index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", transcript.Clip(strings.Join(ref.Names, ", "), 200))
 		} else if len(gone) > 0 {

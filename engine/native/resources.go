@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -25,8 +26,8 @@ const (
 	readResourceTool  = "ReadMcpResourceTool"
 )
 
-func newListResourcesTool() *tool {
-	return builtin(apiTool{
+func newListResourcesTool() *toolset.Tool {
+	return toolset.Builtin(toolset.APITool{
 		Name: listResourcesTool,
 		Description: "Lists the resources of the MCP servers, such as files, records and documents, and the templates that more of them " +
 			"can be addressed by. Each has a server and a uri, or a uriTemplate to fill in, for " + readResourceTool + ".",
@@ -34,8 +35,8 @@ func newListResourcesTool() *tool {
 	}, false)
 }
 
-func newReadResourceTool() *tool {
-	return builtin(apiTool{
+func newReadResourceTool() *toolset.Tool {
+	return toolset.Builtin(toolset.APITool{
 		Name:        readResourceTool,
 		Description: "Reads a resource of an MCP server: one that " + listResourcesTool + " lists, or one that a template makes. Binary content is saved to a file.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +

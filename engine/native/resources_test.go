@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -52,7 +53,7 @@ func TestResources(t *testing.T) {
 		return modeltest.ToolUseID(id, readResourceTool, `{"server":"my.library","uri":"`+uri+`"}`)
 	}
 	model := modeltest.New(t,
-		modeltest.ToolUseID("toolu_0", searchTool, `{"query":"select:`+listResourcesTool+`,`+readResourceTool+`"}`),
+		modeltest.ToolUseID("toolu_0", toolset.SearchTool, `{"query":"select:`+listResourcesTool+`,`+readResourceTool+`"}`),
 		modeltest.Say(
 			modeltest.ToolUseID("toolu_l", listResourcesTool, `{}`), modeltest.ToolUseID("toolu_n", listResourcesTool, `{"server":"mcp__my_library"}`),
 			modeltest.ToolUseID("toolu_u", listResourcesTool, `{"server":"nobody"}`), modeltest.ToolUseID("toolu_m", readResourceTool, `{"server":"my.library"}`),

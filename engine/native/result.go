@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
@@ -60,13 +61,13 @@ func (s *session) initMessage() *agent.SystemInit {
 	model, mode := s.wantModel, s.policy.Mode()
 	s.mu.Unlock()
 	m := &agent.SystemInit{
-		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.names(), MCPServers: serverRows(status),
+		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.Names(), MCPServers: toolset.ServerRows(status),
 		SlashCommands: s.commandNames(), Model: model, PermissionMode: string(mode), APIKeySource: s.api.KeySource, UUID: uuid.NewString(),
 	}
 	if s.output != nil {
 		m.Tools = append(m.Tools, s.output.model.Name)
 	}
 	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
-	m.MCPServerErrors = append(m.MCPServerErrors, rejectedTools(status)...)
+	m.MCPServerErrors = append(m.MCPServerErrors, toolset.RejectedTools(status)...)
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -56,7 +57,7 @@ func (s *session) rules() boundPolicy {
 func (s *session) requestOf(name string) permission.Request {
 	for _, h := range s.hosts() {
 		if mt, ok := h.Tool(name); ok {
-			return (&tool{Tool: mt, host: h}).request()
+			return (&toolset.Tool{Tool: mt, Host: h}).Request()
 		}
 	}
 	return permission.Request{Tool: name}
@@ -81,10 +82,10 @@ func (s *session) reviewRules(ctx context.Context) {
 			}
 		}
 		for _, mt := range h.Tools() {
-			tools = append(tools, (&tool{Tool: mt, host: h}).request())
+			tools = append(tools, (&toolset.Tool{Tool: mt, Host: h}).Request())
 		}
 	}
-	for _, own := range []string{searchTool, readTool, listResourcesTool, readResourceTool, outputTool} {
+	for _, own := range []string{toolset.SearchTool, readTool, listResourcesTool, readResourceTool, outputTool} {
 		tools = append(tools, permission.Request{Tool: own})
 	}
 	problems := policy.Review(ctx, tools, unlisted...)

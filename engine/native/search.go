@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
@@ -24,26 +25,26 @@ const (
 
 // searchOff reports whether the session begins without tool search, for whatever reason.
 func (s *session) searchOff() bool {
-	return s.finder.mode.off || !knowsReferences(s.wantedModel()) || s.permissions().Hidden(s.finder.tool.request())
+	return s.finder.Mode.Off || !toolset.KnowsReferences(s.wantedModel()) || s.permissions().Hidden(s.finder.Tool.Request())
 }
 
 // settleSearch decides whether the model gets the search with this table, and puts it in.
-func (s *session) settleSearch(t *table) {
+func (s *session) settleSearch(t *toolset.Table) {
 	f := &s.finder
-	if _, refused := s.quarantined[searchTool]; refused || s.permissions().Hidden(f.tool.request()) {
-		f.active = false
+	if _, refused := s.quarantined[toolset.SearchTool]; refused || s.permissions().Hidden(f.Tool.Request()) {
+		f.Active = false
 		return
 	}
-	if !f.active && !s.searchOff() {
-		size := t.deferrableSize()
-		f.active = f.mode.searches(size, s.wantedModel()) || f.mode.percent == 0 && len(s.connecting()) > 0
+	if !f.Active && !s.searchOff() {
+		size := t.DeferrableSize()
+		f.Active = f.Mode.Searches(size, s.wantedModel()) || f.Mode.Percent == 0 && len(s.connecting()) > 0
 	}
-	if f.active {
-		t.take(s.finder.tool)
-		t.sort()
+	if f.Active {
+		t.Take(s.finder.Tool)
+		t.Sort()
 	}
-	for _, l := range f.loaded {
-		l.follow(t)
+	for _, l := range f.Loaded {
+		l.Follow(t)
 	}
 }
 
@@ -61,10 +62,10 @@ func (s *session) connecting() []string {
 // searchable is the index of the table's withheld tools.
 func (s *session) searchable() *toolsearch.Index {
 	f := &s.finder
-	if f.of != s.table {
-		f.index, f.of = s.engine.indexes.of(s.table), s.table
+	if f.Of != s.table {
+		f.Index, f.Of = s.engine.indexes.Of(s.table), s.table
 	}
-	return f.index
+	return f.Index
 }
 
 // A searchQuery is the input of the search.
@@ -128,7 +129,7 @@ func (t *turn) searchTools(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, textInterrupted)
 	}
 	for _, tl := range found.tools {
-		s.finder.load(tl)
+		s.finder.Load(tl)
 	}
 	return found.answer(c, q, s.connecting(), s.searchable().Len())
 }
@@ -152,7 +153,7 @@ func (t *turn) awaitServers(names []string) {
 
 // A finding is what a search has found.
 type finding struct {
-	tools    []*tool
+	tools    []*toolset.Tool
 	ready    []string // tools asked for by name whose definitions the model has anyway
 	unknown  []string // names that no tool has
 	excess   []string // tools that match as well, and were too much to load at once
@@ -168,11 +169,11 @@ func (s *session) search(ctx context.Context, q searchQuery) finding {
 	}
 	policy, bytes := s.permissions(), 0
 	for _, m := range res.Matches {
-		tl := s.table.byName[m.FullName]
-		if tl == nil || policy.Hidden(tl.request()) { // denied since the table was made
+		tl := s.table.ByName[m.FullName]
+		if tl == nil || policy.Hidden(tl.Request()) { // denied since the table was made
 			continue
 		}
-		bytes += len(tl.model.InputSchema) + len(tl.model.Description)
+		bytes += len(tl.Model.InputSchema) + len(tl.Model.Description)
 		if bytes > maxLoadBytes && len(f.tools) > 0 {
 			f.excess = append(f.excess, m.FullName)
 			continue
@@ -180,14 +181,14 @@ func (s *session) search(ctx context.Context, q searchQuery) finding {
 		f.tools = append(f.tools, tl)
 	}
 	for _, name := range res.Unknown {
-		if tl := s.table.byName[name]; tl != nil && !policy.Hidden(tl.request()) {
+		if tl := s.table.ByName[name]; tl != nil && !policy.Hidden(tl.Request()) {
 			f.ready = append(f.ready, name)
 			continue
 		}
 		f.unknown = append(f.unknown, name)
 	}
 	byName := func(p string) bool {
-		return strings.HasPrefix(strings.TrimSpace(p), "select:") || s.table.byName[strings.TrimSpace(p)] != nil
+		return strings.HasPrefix(strings.TrimSpace(p), "select:") || s.table.ByName[strings.TrimSpace(p)] != nil
 	}
 	f.complete = len(f.unknown) == 0 && !slices.ContainsFunc(q.phrasings, func(p string) bool { return !byName(p) })
 	return f
@@ -202,10 +203,10 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	var references agent.Content
 	var plain strings.Builder
 	for _, tl := range f.tools {
-		name := tl.model.Name
+		name := tl.Model.Name
 		out.Matches = append(out.Matches, name)
 		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: name})})
-		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(firstLine(tl.model.Description), 200))
+		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(toolset.FirstLine(tl.Model.Description), 200))
 	}
 	note := f.note(pending)
 	a := answer{raw: transcript.Encode(out)}
@@ -241,15 +242,15 @@ func (f *finding) note(pending []string) string {
 
 // plainly reports whether requests have to do without withheld definitions and tool references.
 func (s *session) plainly() bool {
-	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !knowsReferences(s.model)
+	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !toolset.KnowsReferences(s.model)
 }
 
 // tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.
-func (s *session) tools(plain, cache bool) *offer {
+func (s *session) tools(plain, cache bool) *toolset.Definitions {
 	o := s.offer
-	if o != nil && o.table == s.table && o.loaded == len(s.finder.loaded) && o.plain == plain && o.cache == cache {
+	if o != nil && o.Table == s.table && o.Loaded == len(s.finder.Loaded) && o.Plain == plain && o.Cache == cache {
 		return o
 	}
-	s.offer = makeOffer(s.table, &s.finder, s.output.tools(), plain, cache)
+	s.offer = toolset.NewDefinitions(s.table, &s.finder, s.output.tools(), plain, cache)
 	return s.offer
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -63,11 +64,11 @@ type session struct {
 	// Owned by run.
 	history     transcript.History
 	accepted    transcript.Position // what of the history the API has taken
-	table       *table
-	finder      finder
+	table       *toolset.Table
+	finder      toolset.Finder
 	kit         toolDefinitions
-	store       *toolresult.Store // what is too large for the model
-	offer       *offer            // the tools of the latest request
+	store       *toolresult.Store    // what is too large for the model
+	offer       *toolset.Definitions // the tools of the latest request
 	commandList commandList
 	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
 	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
@@ -131,7 +132,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		engine: e, opts: o, env: environ(o.Env), shared: o.Host, settings: found.Settings,
 		done: make(chan struct{}), out: make(chan agent.Message, outboxSize), wake: make(chan struct{}, 1),
 		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
-		finder: newFinder(o, environ(o.Env).get), store: toolresult.NewStore(e.opts.ResultsDir, 0),
+		finder: toolset.NewFinder(o, environ(o.Env).get), store: toolresult.NewStore(e.opts.ResultsDir, 0),
 	}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
@@ -12,8 +13,8 @@ import (
 // result on.
 const readTool = "ReadToolResult"
 
-func newReadTool() *tool {
-	return builtin(apiTool{
+func newReadTool() *toolset.Tool {
+	return toolset.Builtin(toolset.APITool{
 		Name: readTool,
 		Description: "Reads a tool result that was too large and has been saved to a file, in parts: by lines (offset and limit), " +
 			"by a search (pattern), or within long lines (column). Lines and characters are counted from 1.",

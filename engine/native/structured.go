@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -69,11 +70,11 @@ func newStructured(ctx context.Context, schema json.RawMessage, env environ) (*s
 }
 
 // tools are the tools that a structured answer adds to the request.
-func (o *structured) tools() []apiTool {
+func (o *structured) tools() []toolset.APITool {
 	if o == nil {
 		return nil
 	}
-	return []apiTool{{Name: o.model.Name, Description: o.model.Description, InputSchema: o.model.InputSchema}}
+	return []toolset.APITool{{Name: o.model.Name, Description: o.model.Description, InputSchema: o.model.InputSchema}}
 }
 
 // is reports whether a call is the structured answer.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -256,8 +257,8 @@ func (r *hookReply) fence() {
 	for _, text := range []*string{&r.Reason, &r.StopReason, &r.Specific.AdditionalContext, &r.Specific.PermissionReason} {
 		*text = toolresult.EscapeHostTags(*text)
 	}
-	r.Specific.UpdatedOutput = escapeJSON(r.Specific.UpdatedOutput, true)
-	r.Specific.UpdatedMCPOutput = escapeJSON(r.Specific.UpdatedMCPOutput, true)
+	r.Specific.UpdatedOutput = toolset.EscapeJSON(r.Specific.UpdatedOutput, true)
+	r.Specific.UpdatedMCPOutput = toolset.EscapeJSON(r.Specific.UpdatedMCPOutput, true)
 }
 
 func (r *hookReply) blocks() bool { return r.Decision == "block" }

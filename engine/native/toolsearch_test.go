@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -33,13 +34,13 @@ func references(c modeltest.Content) []string {
 }
 
 func TestParseToolSearch(t *testing.T) { // D20
-	tests := map[string]searchMode{
-		"": {tokens: agent.ToolSearchTokens + 1}, "true": {}, "1": {}, "TRUE": {}, "auto:0": {}, "garbage": {}, "auto:x": {}, "auto:-3": {},
-		"false": {off: true}, "0": {off: true}, "False": {off: true}, "auto:100": {off: true}, "auto:250": {off: true},
-		"auto": {percent: 10}, "auto:1": {percent: 1}, "auto:99": {percent: 99}, " auto:5 ": {percent: 5},
+	tests := map[string]toolset.SearchMode{
+		"": {Tokens: agent.ToolSearchTokens + 1}, "true": {}, "1": {}, "TRUE": {}, "auto:0": {}, "garbage": {}, "auto:x": {}, "auto:-3": {},
+		"false": {Off: true}, "0": {Off: true}, "False": {Off: true}, "auto:100": {Off: true}, "auto:250": {Off: true},
+		"auto": {Percent: 10}, "auto:1": {Percent: 1}, "auto:99": {Percent: 99}, " auto:5 ": {Percent: 5},
 	}
 	for v, want := range tests {
-		if got := parseToolSearch(v); got != want {
+		if got := toolset.ParseToolSearch(v); got != want {
 			t.Errorf("%q: got %+v, want %+v", v, got, want)
 		}
 	}
@@ -51,7 +52,7 @@ func TestModelsWithoutReferences(t *testing.T) {
 		"us.anthropic.claude-3-7-sonnet-20250219-v1:0": false,
 		"claude-haiku-4-5": true, "claude-sonnet-5-5": true, "claude-opus-4-1": true, "my-model": true, "claude-30": true,
 	} {
-		if got := knowsReferences(model); got != want {
+		if got := toolset.KnowsReferences(model); got != want {
 			t.Errorf("%s: %v", model, got)
 		}
 	}
@@ -66,12 +67,12 @@ func TestToolSearch(t *testing.T) {
 		&mcpserver.Tool{Name: "send_mail", Description: "Sends a letter"})
 	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t,
-		modeltest.ToolUseID("toolu_1", searchTool, `{"query":"bug report","max_results":1}`),
+		modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"bug report","max_results":1}`),
 		modeltest.ToolUseID("toolu_2", "mcp__s__create_issue", `{"a":1}`),
 		modeltest.Text("done"))
 	_, msgs := answered(t, model, o)
 	first, second, third := model.Requests()[0], model.Requests()[1], model.Requests()[2]
-	if diff := cmp.Diff([]string{searchTool, "DeferredToolPlaceholder"}, first.ToolNames()); diff != "" {
+	if diff := cmp.Diff([]string{toolset.SearchTool, "DeferredToolPlaceholder"}, first.ToolNames()); diff != "" {
 		t.Errorf("tools of the first request: %s", diff)
 	}
 	for _, name := range []string{"mcp__s__create_issue", "mcp__s__send_mail"} {
@@ -124,8 +125,8 @@ func TestLoadingKeepsTheCache(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a"}, &mcpserver.Tool{Name: "b"})
 	o.SystemPrompt = strings.Repeat("Be kind. ", 500)
 	model := modeltest.New(t,
-		modeltest.ToolUse(searchTool, `{"query":"select:mcp__s__a"}`),
-		modeltest.ToolUse(searchTool, `{"query":"select:mcp__s__b"}`),
+		modeltest.ToolUse(toolset.SearchTool, `{"query":"select:mcp__s__a"}`),
+		modeltest.ToolUse(toolset.SearchTool, `{"query":"select:mcp__s__b"}`),
 		modeltest.ToolUse("mcp__s__a", `{}`), modeltest.Text("x"))
 	_, msgs := answered(t, model, o)
 	var read []int64
@@ -159,7 +160,7 @@ func TestToolSearchSwitch(t *testing.T) {
 		{"auto:1, few tools", func(o *agent.Options) { o.ToolSearch = agent.ToolSearchAbove(1) }, false},
 		{"option wins on", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"], o.ToolSearch = "false", agent.ToolSearchOn }, true},
 		{"option wins off", func(o *agent.Options) { o.Env["ENABLE_TOOL_SEARCH"], o.ToolSearch = "true", agent.ToolSearchOff }, false},
-		{"denied", func(o *agent.Options) { o.DisallowedTools = []string{searchTool} }, false},
+		{"denied", func(o *agent.Options) { o.DisallowedTools = []string{toolset.SearchTool} }, false},
 		{"model without", func(o *agent.Options) { o.Model = "claude-3-5-haiku-20241022" }, false},
 	}
 	for _, tt := range tests {
@@ -169,7 +170,7 @@ func TestToolSearchSwitch(t *testing.T) {
 			tt.set(o)
 			model := modeltest.New(t, modeltest.Text("x"))
 			answered(t, model, o)
-			_, search := model.Last().Tool(searchTool)
+			_, search := model.Last().Tool(toolset.SearchTool)
 			_, shown := model.Last().Tool("mcp__s__a")
 			if search != tt.search || shown == tt.search {
 				t.Errorf("tools %q, want a search: %v", model.Last().ToolNames(), tt.search)
@@ -187,10 +188,10 @@ func TestToolSearchSwitch(t *testing.T) {
 //
 // fault D14
 func TestToolSearchThreshold(t *testing.T) {
-	const most = charsPerToken*(agent.ToolSearchTokens+1) - 1 // bytes that are so many tokens
-	unset := parseToolSearch("")
+	const most = toolset.CharsPerToken*(agent.ToolSearchTokens+1) - 1 // bytes that are so many tokens
+	unset := toolset.ParseToolSearch("")
 	for bytes, want := range map[int]bool{0: false, 1: false, most: false, most + 1: true} {
-		if got := unset.searches(bytes, DefaultModel); got != want {
+		if got := unset.Searches(bytes, DefaultModel); got != want {
 			t.Errorf("with %d bytes of definitions: %v", bytes, got)
 		}
 	}
@@ -206,7 +207,7 @@ func TestToolSearchThreshold(t *testing.T) {
 	if diff := cmp.Diff([]string{"mcp__s__t00", "mcp__s__t01"}, offered(2)); diff != "" {
 		t.Errorf("two tools: %s", diff)
 	}
-	if diff := cmp.Diff([]string{searchTool, "DeferredToolPlaceholder"}, offered(60)); diff != "" {
+	if diff := cmp.Diff([]string{toolset.SearchTool, "DeferredToolPlaceholder"}, offered(60)); diff != "" {
 		t.Errorf("sixty tools: %s", diff)
 	}
 }
@@ -221,7 +222,7 @@ func TestToolSearchAuto(t *testing.T) {
 	o.Model, o.ToolSearch = "claude-haiku-4-5", agent.ToolSearchAbove(5) // 15 of 10 thousand tokens
 	model := modeltest.New(t, modeltest.Text("x"))
 	answered(t, model, o)
-	if _, ok := model.Last().Tool(searchTool); !ok {
+	if _, ok := model.Last().Tool(toolset.SearchTool); !ok {
 		t.Errorf("%d tools were all sent", len(model.Last().Tools))
 	}
 	o.ToolSearch = agent.ToolSearchAuto // 15 of 20 thousand
@@ -253,7 +254,7 @@ func TestAlwaysLoad(t *testing.T) {
 	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t, modeltest.Text("x"))
 	answered(t, model, o)
-	if diff := cmp.Diff([]string{"mcp__p__all", "mcp__s__own", searchTool, "DeferredToolPlaceholder"}, model.Last().ToolNames()); diff != "" {
+	if diff := cmp.Diff([]string{"mcp__p__all", "mcp__s__own", toolset.SearchTool, "DeferredToolPlaceholder"}, model.Last().ToolNames()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -286,7 +287,7 @@ func TestSearchForms(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, tt.input), modeltest.Text("x"))
+			model := modeltest.New(t, modeltest.ToolUseID("toolu_1", toolset.SearchTool, tt.input), modeltest.Text("x"))
 			o := withTools(t, echoArgs, tools...)
 			o.ToolSearch = agent.ToolSearchOn
 			answered(t, model, o)
@@ -306,7 +307,7 @@ func TestDeniedToolsAreNotFound(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "secret"}, &mcpserver.Tool{Name: "open"})
 	o.ToolSearch = agent.ToolSearchOn
 	o.DisallowedTools = []string{"mcp__s__secret"}
-	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, `{"query":["select:mcp__s__secret","secret","mcp__s"]}`), modeltest.Text("x"))
+	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":["select:mcp__s__secret","secret","mcp__s"]}`), modeltest.Text("x"))
 	_, msgs := answered(t, model, o)
 	got, _ := model.Last().ToolResult("toolu_1")
 	if diff := cmp.Diff([]string{"mcp__s__open"}, references(got)); diff != "" {
@@ -325,7 +326,7 @@ func TestCallOfAnUnreadTool(t *testing.T) {
 		modeltest.Say(modeltest.ToolUseID("toolu_1", "mcp__s__a", `{"n":1}`), modeltest.ToolUseID("toolu_2", "mcp__s__zzz", `{}`)),
 		modeltest.ToolUseID("toolu_3", "mcp__s__a", `{"sku":"x"}`), modeltest.Text("x"))
 	answered(t, model, o)
-	for id, want := range map[string]string{"toolu_1": `"required":["sku"]`, "toolu_2": searchTool} {
+	for id, want := range map[string]string{"toolu_1": `"required":["sku"]`, "toolu_2": toolset.SearchTool} {
 		if got, _ := model.Last().ToolResult(id); !got.IsError || !strings.Contains(got.PlainText(), want) {
 			t.Errorf("%s: %s", id, got.PlainText())
 		}
@@ -359,7 +360,7 @@ func TestGatewayWithoutReferences(t *testing.T) {
 	run := func() (*agent.Result, []agent.Message) {
 		o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a", Description: "Finds a thing"}, &mcpserver.Tool{Name: "b"})
 		o.ToolSearch = agent.ToolSearchOn
-		model.Add(modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:mcp__s__a"}`), modeltest.ToolUseID("toolu_2", "mcp__s__a", `{"n":1}`), modeltest.Text("done"))
+		model.Add(modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"select:mcp__s__a"}`), modeltest.ToolUseID("toolu_2", "mcp__s__a", `{"n":1}`), modeltest.Text("done"))
 		msgs, err := collect(t, t.Context(), e, "x", o)
 		if err != nil {
 			t.Fatal(err)
@@ -377,7 +378,7 @@ func TestGatewayWithoutReferences(t *testing.T) {
 	if text := got.PlainText(); !strings.Contains(text, "mcp__s__a: Finds a thing") {
 		t.Errorf("the search says %q", text)
 	}
-	if diff := cmp.Diff([]string{searchTool, "mcp__s__a"}, model.Last().ToolNames()); diff != "" {
+	if diff := cmp.Diff([]string{toolset.SearchTool, "mcp__s__a"}, model.Last().ToolNames()); diff != "" {
 		t.Error(diff)
 	}
 	before := len(model.Requests())
@@ -389,7 +390,7 @@ func TestGatewayWithoutReferences(t *testing.T) {
 // With the option, no request has what such a gateway does not know. A model that does not know references gets words, too.
 func TestDisableToolReferences(t *testing.T) {
 	model := modeltest.NewModel(&modeltest.Options{TB: t})
-	model.Add(modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:mcp__s__a"}`), modeltest.Text("x"))
+	model.Add(modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"select:mcp__s__a"}`), modeltest.Text("x"))
 	e := New(&Options{APIKey: "test", HTTPClient: model.Client(), DisableToolReferences: true})
 	if _, err := collect(t, t.Context(), e, "x", withTools(t, echoArgs, &mcpserver.Tool{Name: "a"})); err != nil {
 		t.Fatal(err)
@@ -406,7 +407,7 @@ func TestReferencesSurvive(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a"}, &mcpserver.Tool{Name: "b"})
 	o.ToolSearch = agent.ToolSearchOn
 	model := modeltest.New(t,
-		modeltest.ToolUse(searchTool, `{"query":"select:a,b"}`), modeltest.Text("loaded"),
+		modeltest.ToolUse(toolset.SearchTool, `{"query":"select:a,b"}`), modeltest.Text("loaded"),
 		modeltest.ToolUseID("toolu_gone", "mcp__s__a", `{}`), modeltest.Text("gone"),
 		modeltest.ToolUseID("toolu_back", "mcp__s__a", `{}`), modeltest.Text("back"),
 		modeltest.Fail(400, "invalid_request_error", "tools.3.custom.input_schema: JSON schema is invalid"), modeltest.Text("quarantined"))
@@ -454,8 +455,8 @@ func TestSearchWaits(t *testing.T) {
 			o := withTools(t, echoArgs, &mcpserver.Tool{Name: "a"})
 			o.Host = h
 			model := modeltest.New(t,
-				modeltest.ToolUseID("toolu_0", searchTool, `{"query":"select:mcp__s__a"}`),
-				modeltest.ToolUseID("toolu_1", searchTool, `{"query":"late tool"}`), modeltest.Text("x"))
+				modeltest.ToolUseID("toolu_0", toolset.SearchTool, `{"query":"select:mcp__s__a"}`),
+				modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"late tool"}`), modeltest.Text("x"))
 			if comes {
 				timer := time.AfterFunc(searchWait/2, func() { close(p.release) })
 				defer timer.Stop()
@@ -497,7 +498,7 @@ func TestTenThousandTools(t *testing.T) {
 		}
 		servers[fmt.Sprintf("server_%d", i)] = mcphost.InProcess(s)
 	}
-	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:mcp__server_7__do_thing_7_42"}`), modeltest.ToolUse("mcp__server_7__do_thing_7_42", `{}`), modeltest.Text("x"))
+	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"select:mcp__server_7__do_thing_7_42"}`), modeltest.ToolUse("mcp__server_7__do_thing_7_42", `{}`), modeltest.Text("x"))
 	answered(t, model, &agent.Options{MCPServers: servers, AllowedTools: []string{"mcp__server_7"}})
 	if got, _ := model.Last().ToolResult("toolu_1"); !slices.Equal(references(got), []string{"mcp__server_7__do_thing_7_42"}) {
 		t.Errorf("found %q", references(got))
@@ -519,7 +520,7 @@ func TestLoadIsBounded(t *testing.T) {
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("long ", 800) + `"},"b":{"type":"string","description":"` + strings.Repeat("long ", 800) + `"}}}`),
 		})
 	}
-	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", searchTool, `{"query":"works","max_results":20}`), modeltest.Text("x"))
+	model := modeltest.New(t, modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"works","max_results":20}`), modeltest.Text("x"))
 	answered(t, model, withTools(t, echoArgs, tools...))
 	got, _ := model.Last().ToolResult("toolu_1")
 	if n := len(references(got)); n == 0 || n == 20 || len(model.Last().Field("tools")) > maxLoadBytes+20_000 {
@@ -535,7 +536,7 @@ func TestNewToolsAreAnnounced(t *testing.T) {
 	s := serverWith(t, "a", echoArgs)
 	o := &agent.Options{MCPServers: map[string]mcphost.ServerConfig{"s": mcphost.InProcess(s)}, AllowedTools: []string{"mcp__s"}}
 	o.ToolSearch = agent.ToolSearchOn
-	model := modeltest.New(t, modeltest.Text("one"), modeltest.ToolUseID("toolu_1", searchTool, `{"query":"select:fresh"}`), modeltest.Text("two"))
+	model := modeltest.New(t, modeltest.Text("one"), modeltest.ToolUseID("toolu_1", toolset.SearchTool, `{"query":"select:fresh"}`), modeltest.Text("two"))
 	e := testEngine(model)
 	c, err := agent.Open(t.Context(), e, o)
 	if err != nil {

@@ -75,10 +75,14 @@ var rooms = []room{
 	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
 	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult"}},
 	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent"}},
+	{path: "engine/native/internal/toolset", imports: []string{
+		"engine/native/internal/transcript", "engine/native/internal/messages", "agent", "mcphost", "mcpserver",
+		"permission", "toolresult", "toolschema", "toolsearch", "internal/schemaguard", "internal/toolname",
+	}},
 	{
 		path: "engine/native",
 		imports: []string{
-			"engine/native/internal/transcript", "engine/native/internal/messages",
+			"engine/native/internal/transcript", "engine/native/internal/messages", "engine/native/internal/toolset",
 			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolresult", "toolschema", "toolsearch", "permission",
 			"internal/toolname", "internal/schemaguard",

@@ -1,4 +1,4 @@
-package native
+package toolset
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 // schema that is all that is there to be read: what values are compared with stays, or nobody could give them.
 func fenced(m toolschema.Model) toolschema.Model {
 	m.Description = toolresult.EscapeHostTags(m.Description)
-	m.InputSchema = escapeJSON(m.InputSchema, false)
+	m.InputSchema = EscapeJSON(m.InputSchema, false)
 	return m
 }
 
-// escapeJSON escapes the host's tags in all strings of a JSON value, or in those alone that a schema has for
+// EscapeJSON escapes the host's tags in all strings of a JSON value, or in those alone that a schema has for
 // its reader.
-func escapeJSON(raw json.RawMessage, all bool) json.RawMessage {
+func EscapeJSON(raw json.RawMessage, all bool) json.RawMessage {
 	if !bytes.Contains(raw, []byte("<")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\u003c`)) {
 		return raw
 	}

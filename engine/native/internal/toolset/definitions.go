@@ -1,4 +1,4 @@
-package native
+package toolset
 
 import (
 	"encoding/json"
@@ -6,39 +6,39 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// An offer is the tools of a request. At its beginning stand those whose definitions the model always
+// An Definitions is the tools of a request. At its beginning stand those whose definitions the model always
 // has: their bytes stay the same as long as the tools do. What a search has loaded follows in the
 // order in which it was loaded, and is kept from the prompt by the API, which reads a definition where
 // the conversation refers to it: so nothing that was cached changes when a tool is loaded.
-type offer struct {
-	json json.RawMessage // an array; nil for none
-	sent []*tool         // what stands in it, by place; nil for what is not in the table
+type Definitions struct {
+	JSON json.RawMessage // an array; nil for none
+	Sent []*Tool         // what stands in it, by place; nil for what is not in the table
 
 	// What it was made from.
-	table  *table
-	loaded int
-	plain  bool
-	cache  bool
+	Table  *Table
+	Loaded int
+	Plain  bool
+	Cache  bool
 }
 
 // placeholder stands in the requests as long as no tool is loaded, so that the prompt does not change
 // with the first: the API words it differently with and without withheld tools.
-var placeholder = apiTool{
-	Name: "DeferredToolPlaceholder", Description: "Stands for tools that can be loaded with " + searchTool + ". It cannot be called.",
+var placeholder = APITool{
+	Name: "DeferredToolPlaceholder", Description: "Stands for tools that can be loaded with " + SearchTool + ". It cannot be called.",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{}}`), DeferLoading: true,
 }
 
-// makeOffer makes the offer of a table, of what a search has loaded, and of further definitions.
-func makeOffer(t *table, f *finder, further []apiTool, plain, cache bool) *offer {
-	o := &offer{table: t, loaded: len(f.loaded), plain: plain, cache: cache}
+// NewDefinitions makes the offer of a table, of what a search has loaded, and of further definitions.
+func NewDefinitions(t *Table, f *Finder, further []APITool, plain, cache bool) *Definitions {
+	o := &Definitions{Table: t, Loaded: len(f.Loaded), Plain: plain, Cache: cache}
 	var list []json.RawMessage
-	add := func(def apiTool, tl *tool) {
+	add := func(def APITool, tl *Tool) {
 		list = append(list, transcript.Encode(def))
-		o.sent = append(o.sent, tl)
+		o.Sent = append(o.Sent, tl)
 	}
-	for _, tl := range t.tools {
-		if !f.active || !tl.deferrable() {
-			add(tl.definition(), tl)
+	for _, tl := range t.Tools {
+		if !f.Active || !tl.Deferrable() {
+			add(tl.Definition(), tl)
 		}
 	}
 	for _, def := range further {
@@ -47,11 +47,11 @@ func makeOffer(t *table, f *finder, further []apiTool, plain, cache bool) *offer
 	if n := len(list); n > 0 && cache {
 		list[n-1] = transcript.WithBreakpoint(list[n-1], transcript.Ephemeral)
 	}
-	if f.active && !plain {
+	if f.Active && !plain {
 		add(placeholder, nil)
 	}
-	for _, l := range f.loaded {
-		if l.tool != nil && (!f.active || !l.tool.deferrable()) {
+	for _, l := range f.Loaded {
+		if l.tool != nil && (!f.Active || !l.tool.Deferrable()) {
 			continue // it is above
 		}
 		def := l.def
@@ -59,7 +59,7 @@ func makeOffer(t *table, f *finder, further []apiTool, plain, cache bool) *offer
 		add(def, l.tool)
 	}
 	if len(list) > 0 {
-		o.json = transcript.Encode(list)
+		o.JSON = transcript.Encode(list)
 	}
 	return o
 }

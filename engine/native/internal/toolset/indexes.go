@@ -1,4 +1,4 @@
-package native
+package toolset
 
 import (
 	"crypto/sha256"
@@ -10,13 +10,13 @@ import (
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
 
-// indexes are the search indexes of an engine's sessions: those with the same tools have one together. Most sessions
-// of a service do, on a shared host or with servers configured alike, and to make an index of a thousand tools takes
+// Indexes are the search indexes of an engine's sessions: those with the same tools have one together. Most sessions
+// Of a service do, on a shared host or with servers configured alike, and to make an index of a thousand tools takes
 // a hundred times as long as to find out that it is there. An index lives as long as a session has it.
 // The zero value is ready.
-type indexes struct {
+type Indexes struct {
 	mu    sync.Mutex // guards the map; not held while an index is made
-	byKey map[indexKey]*sharedIndex
+	ByKey map[indexKey]*sharedIndex
 }
 
 // An indexKey is a hash of all that an index is made from.
@@ -27,40 +27,40 @@ type sharedIndex struct {
 	index weak.Pointer[toolsearch.Index]
 }
 
-// maxIndexes is the number of entries from which on those without an index are thrown away.
-const maxIndexes = 64
+// MaxIndexes is the number of entries from which on those without an index are thrown away.
+const MaxIndexes = 64
 
 // of returns the index of the withheld tools of a table.
-func (x *indexes) of(t *table) *toolsearch.Index {
+func (x *Indexes) Of(t *Table) *toolsearch.Index {
 	e := x.entry(keyOf(t))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if index := e.index.Value(); index != nil {
 		return index
 	}
-	index := toolsearch.New(toSearch(t))
+	index := toolsearch.New(ToSearch(t))
 	e.index = weak.Make(index)
 	return index
 }
 
-func (x *indexes) entry(key indexKey) *sharedIndex {
+func (x *Indexes) entry(key indexKey) *sharedIndex {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e := x.byKey[key]; e != nil {
+	if e := x.ByKey[key]; e != nil {
 		return e
 	}
-	if len(x.byKey) >= maxIndexes {
-		for k, e := range x.byKey {
+	if len(x.ByKey) >= MaxIndexes {
+		for k, e := range x.ByKey {
 			if e.dead() {
-				delete(x.byKey, k)
+				delete(x.ByKey, k)
 			}
 		}
 	}
-	if x.byKey == nil {
-		x.byKey = map[indexKey]*sharedIndex{}
+	if x.ByKey == nil {
+		x.ByKey = map[indexKey]*sharedIndex{}
 	}
 	e := new(sharedIndex)
-	x.byKey[key] = e
+	x.ByKey[key] = e
 	return e
 }
 
@@ -74,13 +74,13 @@ func (e *sharedIndex) dead() bool {
 }
 
 // keyOf hashes what toSearch takes of a table, in its order.
-func keyOf(t *table) indexKey {
+func keyOf(t *Table) indexKey {
 	h := sha256.New()
-	for _, tl := range t.tools {
-		if !tl.deferrable() {
+	for _, tl := range t.Tools {
+		if !tl.Deferrable() {
 			continue
 		}
-		for _, s := range []string{tl.model.Name, tl.Server, tl.Name, tl.Title, tl.Description, tl.SearchHint} {
+		for _, s := range []string{tl.Model.Name, tl.Server, tl.Name, tl.Title, tl.Description, tl.SearchHint} {
 			fmt.Fprintf(h, "%d:", len(s))
 			_, _ = io.WriteString(h, s) // a hash never fails
 		}

@@ -1,0 +1,259 @@
+package toolset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/schemaguard"
+	"github.com/tenon-sdk/tenon/toolsearch"
+)
+
+const (
+	// SearchTool is the tool that finds and loads tools, under the name that Claude Code gives it.
+	SearchTool = "ToolSearch"
+	// defaultSearchPercent is the share of the context window above which "auto" searches.
+	defaultSearchPercent = 10
+)
+
+// A SearchMode is what is set about the tool search.
+type SearchMode struct {
+	Off     bool
+	Percent int // Of the context window, above which definitions are withheld; 0: always
+	Tokens  int // above which definitions are withheld; 0: always
+}
+
+// Searches reports whether definitions of so many bytes are withheld from a model.
+func (m SearchMode) Searches(bytes int, model string) bool {
+	tokens := bytes / CharsPerToken
+	return bytes > 0 && tokens >= m.Tokens && (m.Percent == 0 || tokens > contextWindow(model)*m.Percent/100)
+}
+
+// ParseToolSearch reads ENABLE_TOOL_SEARCH and its typed form. What it does not know counts as on, as
+// it does in Claude Code.
+func ParseToolSearch(v string) SearchMode {
+	v = strings.ToLower(strings.TrimSpace(v))
+	percent, auto := strings.CutPrefix(v, "auto:")
+	switch {
+	case v == "":
+		return SearchMode{Tokens: agent.ToolSearchTokens + 1}
+	case v == "false" || v == "0":
+		return SearchMode{Off: true}
+	case v == "auto":
+		return SearchMode{Percent: defaultSearchPercent}
+	case auto:
+		n, err := strconv.Atoi(percent)
+		switch {
+		case err != nil || n <= 0:
+			return SearchMode{}
+		case n >= 100:
+			return SearchMode{Off: true}
+		}
+		return SearchMode{Percent: n}
+	}
+	return SearchMode{}
+}
+
+// KnowsReferences reports whether a model takes tool references. Those of before Claude 4 do not; what
+// is not known is taken to.
+func KnowsReferences(model string) bool {
+	i := strings.LastIndex(model, "claude-")
+	if i < 0 {
+		return true
+	}
+	name := model[i+len("claude-"):]
+	return !slices.ContainsFunc([]string{"1", "2", "3", "instant"}, func(old string) bool {
+		rest, ok := strings.CutPrefix(name, old)
+		return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
+	})
+}
+
+// A Finder is a session's tool search. Only the session's goroutine uses it.
+type Finder struct {
+	Mode SearchMode
+	Tool *Tool // that the model searches with
+	// Active is set once the model has the search; it keeps it, so that its prompt stays the same.
+	Active    bool
+	Loaded    []*loadedTool
+	names     map[string]bool   // of loaded
+	Index     *toolsearch.Index // nil until a search needs it
+	Of        *Table            // what index was made from
+	Announced *Announced        // what the model knows of; never modified
+	Accepted  *Announced        // told, as of what the API has accepted
+}
+
+// A loadedTool is a tool whose definition the model was given by a search. It stays in the requests
+// as long as the session lives, since the conversation refers to it.
+type loadedTool struct {
+	def  APITool
+	tool *Tool // nil while nobody offers it
+}
+
+// NewFinder reads the settings of a session.
+func NewFinder(o *agent.Options, getenv func(string) string) Finder {
+	v := string(o.ToolSearch)
+	if v == "" {
+		v = getenv("ENABLE_TOOL_SEARCH")
+	}
+	return Finder{Mode: ParseToolSearch(v), Tool: newSearchTool(), Announced: &Announced{}, Accepted: &Announced{}}
+}
+
+// Deferrable reports whether the definition of a tool is withheld while there is a search.
+func (t *Tool) Deferrable() bool { return !t.AlwaysLoad }
+
+// DeferrableSize is about how many bytes the definitions take that a search would withhold.
+func (t *Table) DeferrableSize() int {
+	size := 0
+	for _, tl := range t.Tools {
+		if tl.Deferrable() {
+			size += len(tl.Model.Name) + len(tl.Model.Description) + len(tl.Model.InputSchema) + len(`{"name":"","description":"","input_schema":}`)
+		}
+	}
+	return size
+}
+
+const CharsPerToken = 4
+
+// contextWindow is a model's, in tokens.
+func contextWindow(model string) int {
+	if spec, ok := messages.SpecOf(model); ok {
+		return int(spec.ContextWindow)
+	}
+	return 200_000
+}
+
+// Follow takes in what has become of a loaded tool.
+func (l *loadedTool) Follow(t *Table) {
+	l.tool = t.ByName[l.def.Name]
+	if l.tool != nil {
+		l.def = l.tool.Definition()
+	}
+}
+
+// Definition is the tool in the form of the request.
+func (t *Tool) Definition() APITool {
+	return APITool{Name: t.Model.Name, Description: t.Model.Description, InputSchema: t.Model.InputSchema}
+}
+
+// Refused replaces a definition that the API does not take. A reference to it may stand in the
+// conversation, so it cannot just go.
+func (f *Finder) Refused(name string) {
+	for _, l := range f.Loaded {
+		if l.def.Name == name {
+			l.def = stub(name)
+		}
+	}
+}
+
+// stub is the definition of a tool that cannot be called.
+func stub(name string) APITool {
+	return APITool{Name: name, Description: Unavailable, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+}
+
+// Load adds a tool to those whose definitions are sent.
+func (f *Finder) Load(tl *Tool) {
+	f.add(&loadedTool{def: tl.Definition(), tool: tl})
+}
+
+func (f *Finder) add(l *loadedTool) {
+	if f.names[l.def.Name] {
+		return
+	}
+	if f.names == nil {
+		f.names = map[string]bool{}
+	}
+	f.names[l.def.Name] = true
+	f.Loaded = append(f.Loaded, l)
+}
+
+// Unread reports whether the model has to call a tool without having read its parameters.
+func (f *Finder) Unread(tl *Tool) bool {
+	return f.Active && tl.Deferrable() && len(toolsearch.Params(tl.Model.InputSchema)) > 0 && !f.names[tl.Model.Name]
+}
+
+// SchemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
+func SchemaHint(tl *Tool) string {
+	return fmt.Sprintf("The definition of %s was not loaded when it was called. It can be loaded with %s (select:%s). Its input schema is: %s",
+		tl.Model.Name, SearchTool, tl.Model.Name, transcript.Clip(string(tl.Model.InputSchema), maxHint))
+}
+
+// FitsSchema reports whether a call's arguments are what a tool's schema asks for, as far as that can be
+// told: then the failure of the call has another cause.
+func FitsSchema(schema, args json.RawMessage) bool {
+	s, err := schemaguard.New(schema)
+	if err != nil {
+		return true
+	}
+	err = s.Validate(args, schemaguard.Limits{})
+	var invalid *schemaguard.ValidationError
+	return !errors.As(err, &invalid)
+}
+
+// maxHint bounds the schema in a hint, in bytes.
+const maxHint = 8 << 10
+
+// ToSearch are the withheld tools of a table as the search sees them.
+func ToSearch(t *Table) []toolsearch.Tool {
+	var tools []toolsearch.Tool
+	for _, tl := range t.Tools {
+		if tl.Deferrable() {
+			tools = append(tools, toolsearch.Tool{
+				FullName: tl.Model.Name, Server: tl.Server, Name: tl.Name, Title: tl.Title,
+				Description: tl.Description, Hint: tl.SearchHint, Params: toolsearch.Params(tl.InputSchema),
+			})
+		}
+	}
+	return tools
+}
+
+// newSearchTool is the tool that the model searches with.
+func newSearchTool() *Tool {
+	return Builtin(APITool{
+		Name: SearchTool,
+		Description: "Finds tools and loads their definitions, so that they can be called. Some tools are known by name only " +
+			"until they are loaded: their parameters are not known before.\n\n" +
+			"query is one phrasing, or better several of one wish in different words, synonyms and the usual product names among them. A phrasing is one of:\n" +
+			"- \"select:NAME\" or \"select:NAME,NAME\": these tools by name\n" +
+			"- words that say what the tool should do, such as \"open a bug report\"\n" +
+			"- \"+word more words\": only tools that have word in their name\n" +
+			"- the name of a server: its tools\n\n" +
+			"Tools that are found can be called from then on like any other.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"query":{"description":"one phrasing, or several at once","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":10}]},` +
+			`"max_results":{"type":"integer","description":"how many tools to load at most; 5 unless it is set","minimum":1,"maximum":100}},` +
+			`"required":["query"]}`),
+	}, true)
+}
+
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+const Unavailable = "This tool is not available."
+
+// Recall loads a tool that an earlier run had loaded. Nil stands for one that there is not.
+func (f *Finder) Recall(name string, tl *Tool) {
+	if tl != nil {
+		f.Load(tl)
+		return
+	}
+	f.add(&loadedTool{def: stub(name)})
+}
+
+// Announced is what the model knows of, from the system prompt and from announcements since. Each is
+// immutable.
+type Announced struct {
+	Tools        map[string]bool // withheld tools, by name
+	Instructions map[string]bool // servers
+	Pending      string          // servers that were connecting
+	// As of when: nothing has changed since if they are the same.
+	Table    *Table
+	Revision uint64
+}

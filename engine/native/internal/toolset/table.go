@@ -1,0 +1,285 @@
+// Package toolset holds the tools that a model can call: the table of those that the servers offer, the
+// search that loads withheld definitions, and the definitions of a request.
+package toolset
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/toolname"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolschema"
+)
+
+// A Tool is a tool that the model can call: one of a server, or one of the engine's own.
+type Tool struct {
+	mcphost.Tool
+	Host  *mcphost.Host // nil for the engine's own
+	Model toolschema.Model
+	Own   bool // one of the engine's own, see turn.callOwn
+}
+
+// Request is a call of the tool as the permission rules see it.
+func (t *Tool) Request() permission.Request {
+	return permission.Request{Tool: t.FullName, Server: t.Server, ToolName: t.Name, ReadOnly: t.ReadOnly}
+}
+
+// Parallel reports whether calls of the tool may run together with others.
+func (t *Tool) Parallel() bool {
+	switch t.Meta[mcpserver.MetaConcurrency] {
+	case "parallel":
+		return true
+	case "serial":
+		return false
+	}
+	return t.ReadOnly
+}
+
+// A Table is what the model can call at one moment. It is immutable, save for what it knows to be up to date.
+type Table struct {
+	source   [][]mcphost.Tool       // what it was made from, host by host
+	revision []uint64               // of the hosts then, or later without a difference
+	Tools    []*Tool                // in the order of the request
+	ByName   map[string]*Tool       // by the name that the model uses
+	Prompt   *Tool                  // the permission prompt tool, which the model does not see
+	LeftOut  []mcphost.RejectedTool // what the engine cannot offer, with the reasons
+	builtins int                    // what of the engine's own it was made with: see session.builtins
+	denied   []string               // the rules that it was made with
+	Mended   map[ToolKey]ModelCopy  // the model's copies of the hosts' tools
+}
+
+// Names are the names of the tools, in the order of the request.
+func (t *Table) Names() []string {
+	names := make([]string, len(t.Tools))
+	for i, tool := range t.Tools {
+		names[i] = tool.Model.Name
+	}
+	return names
+}
+
+// TableOptions are what a table depends on beside the hosts.
+type TableOptions struct {
+	Policy      *permission.Policy
+	Servers     *permission.Servers
+	PromptTool  string
+	Quarantined map[string]string             // full name -> why
+	Builtins    []*Tool                       // Tools of the engine's own
+	Before      *Table                        // what was made for its tools is made once; nil if there is none
+	Budgets     map[string]*toolschema.Budget // of the servers: set by newTable
+}
+
+// An APITool is a tool in the form of the request.
+type APITool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	// DeferLoading keeps the definition from the model until a tool reference names it.
+	DeferLoading bool `json:"defer_loading,omitempty"`
+}
+
+// NewTable makes the table of what the hosts offer now. The hosts come in the order of precedence:
+// where two offer a tool under one name, the first has it, and the other is reported.
+func NewTable(ctx context.Context, hosts []*mcphost.Host, o TableOptions) *Table {
+	t := &Table{ByName: map[string]*Tool{}, Mended: map[ToolKey]ModelCopy{}}
+	o.Budgets = NewBudgets()
+	for _, h := range hosts {
+		t.revision = append(t.revision, h.Revision()) // Before the tools: it may be too old, and not too new
+		offered := h.Tools()
+		t.source = append(t.source, offered)
+		for _, mt := range offered {
+			t.Add(ctx, &Tool{Tool: mt, Host: h}, o)
+		}
+	}
+	for _, b := range o.Builtins {
+		t.Add(ctx, b, o)
+	}
+	if ctx.Err() != nil {
+		t.source = nil // it is never up to date
+	}
+	t.builtins, t.denied = len(o.Builtins), o.Policy.Rules(permission.Deny)
+	t.Sort()
+	return t
+}
+
+// NewBudgets are none yet: each server gets one.
+func NewBudgets() map[string]*toolschema.Budget { return map[string]*toolschema.Budget{} }
+
+// A ToolKey is a tool of a server.
+type ToolKey struct {
+	host         *mcphost.Host
+	server, name string
+}
+
+// A ModelCopy is a tool and the model's copy of it, or why there is none.
+type ModelCopy struct {
+	of    mcphost.Tool
+	model toolschema.Model
+	left  *toolschema.Quarantine
+}
+
+// mend makes the model's copy of a tool, or takes the one of the table before if the tool is still the same.
+func (t *Table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o TableOptions) (toolschema.Model, *toolschema.Quarantine) {
+	key := ToolKey{host, mt.Server, mt.Name}
+	if o.Before != nil {
+		if m, ok := o.Before.Mended[key]; ok && m.of.FullName == mt.FullName && m.of.Description == mt.Description && bytes.Equal(m.of.InputSchema, mt.InputSchema) {
+			t.Mended[key] = m
+			return m.model, m.left
+		}
+	}
+	budget := o.Budgets[mt.Server]
+	if budget == nil {
+		budget = &toolschema.Budget{}
+		o.Budgets[mt.Server] = budget
+	}
+	m, q := toolschema.ForModel(ctx, toolschema.Tool{
+		Server: mt.Server, Name: mt.Name, FullName: mt.FullName,
+		Description: mt.Description, InputSchema: mt.InputSchema,
+	}, &toolschema.Options{Budget: budget})
+	m = fenced(m)
+	if ctx.Err() == nil {
+		t.Mended[key] = ModelCopy{mt, m, q}
+	}
+	return m, q
+}
+
+// Sort brings the tools into the order of the request.
+func (t *Table) Sort() {
+	slices.SortStableFunc(t.Tools, func(a, b *Tool) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Model.Name), strings.ToLower(b.Model.Name)), cmp.Compare(a.Model.Name, b.Model.Name))
+	})
+}
+
+func (t *Table) Add(ctx context.Context, tl *Tool, o TableOptions) {
+	if o.PromptTool != "" && o.Servers.Names(o.PromptTool, tl.Request()) {
+		t.Prompt = tl
+		return
+	}
+	if o.Policy.Hidden(tl.Request()) {
+		return
+	}
+	leave := func(format string, args ...any) {
+		t.LeftOut = append(t.LeftOut, mcphost.RejectedTool{Server: tl.Server, Name: tl.Name, Reason: fmt.Sprintf(format, args...)})
+	}
+	if why, ok := o.Quarantined[tl.FullName]; ok {
+		leave("%s", why)
+		return
+	}
+	if tl.Own {
+		if first := t.ByName[tl.FullName]; first != nil {
+			leave("it is the engine's own, and its name belongs to tool %q of server %q", first.Name, first.Server)
+			return
+		}
+		t.Take(tl)
+		return
+	}
+	m, q := t.mend(ctx, tl.Host, tl.Tool, o)
+	if ctx.Err() != nil {
+		return // the table is made again
+	}
+	if q != nil {
+		leave("%s", q.Reason)
+		return
+	}
+	tl.Model = m
+	if first := t.ByName[m.Name]; first != nil {
+		leave("its name %s belongs to tool %q of server %q", m.Name, first.Name, first.Server)
+		return
+	}
+	t.Take(tl)
+}
+
+func (t *Table) Take(tl *Tool) {
+	t.ByName[tl.Model.Name] = tl
+	t.Tools = append(t.Tools, tl)
+}
+
+// Current reports whether the hosts, and the engine, still offer what the table was made from.
+func (t *Table) Current(hosts []*mcphost.Host, denied []string, builtins int) bool {
+	if len(hosts) != len(t.source) || builtins != t.builtins || !slices.Equal(denied, t.denied) {
+		return false
+	}
+	for i, h := range hosts {
+		now := h.Revision()
+		if now == t.revision[i] {
+			continue
+		}
+		if !slices.EqualFunc(h.Tools(), t.source[i], sameTool) {
+			return false
+		}
+		t.revision[i] = now
+	}
+	return true
+}
+
+// sameTool reports whether a host's record of a tool is the very same as before.
+func sameTool(a, b mcphost.Tool) bool {
+	return a.FullName == b.FullName && a.Description == b.Description && a.ReadOnly == b.ReadOnly && a.AlwaysLoad == b.AlwaysLoad &&
+		len(a.InputSchema) == len(b.InputSchema) && (len(a.InputSchema) == 0 || &a.InputSchema[0] == &b.InputSchema[0])
+}
+
+// ServerOf finds the server that a tool's full name would belong to, among those that match.
+func ServerOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatus) bool) (*mcphost.Host, mcphost.ServerStatus, bool) {
+	for _, h := range hosts {
+		for _, s := range h.Status() {
+			if strings.HasPrefix(name, toolname.Server(s.Name)+"__") && match(s) {
+				return h, s, true
+			}
+		}
+	}
+	return nil, mcphost.ServerStatus{}, false
+}
+
+// typeToolLeftOut is the type of the errors of init that are about one tool.
+const typeToolLeftOut = "tool_left_out"
+
+// ServerRows are the rows of the init message.
+func ServerRows(status []mcphost.ServerStatus) []agent.MCPServer {
+	rows := make([]agent.MCPServer, len(status))
+	for i, s := range status {
+		rows[i] = agent.MCPServer{Name: s.Name, Status: string(s.Status), Source: SourceOf(s)}
+	}
+	return rows
+}
+
+// SourceOf says where a server was defined; in the caller's code unless its configuration says otherwise.
+func SourceOf(s mcphost.ServerStatus) string {
+	switch {
+	case s.Transport == mcphost.TransportSDK:
+		return mcphost.TransportSDK
+	case s.Source != "":
+		return s.Source
+	}
+	return "dynamic"
+}
+
+// RejectedTools reports the tools that had to be left out, by the hosts and by the engine.
+func RejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
+	var errs []agent.MCPServerError
+	for _, s := range status {
+		for _, r := range s.Rejected {
+			errs = append(errs, agent.MCPServerError{Name: s.Name, Type: typeToolLeftOut, Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
+		}
+	}
+	return errs
+}
+
+// Builtin makes one of the engine's own tools. All of them only read. Calls of it run one by one, on
+// the session's goroutine.
+func Builtin(def APITool, alwaysLoad bool) *Tool {
+	return &Tool{
+		Tool: mcphost.Tool{
+			FullName: def.Name, LongName: def.Name, Name: def.Name, Description: def.Description, InputSchema: def.InputSchema,
+			ReadOnly: true, AlwaysLoad: alwaysLoad, Meta: map[string]any{mcpserver.MetaConcurrency: "serial"},
+		},
+		Model: toolschema.Model{Name: def.Name, Description: def.Description, InputSchema: def.InputSchema},
+		Own:   true,
+	}
+}
