@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -143,4 +144,15 @@ func appendString(b []byte, s string) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // strings and builders do not fail
 	return append(b, strings.TrimSuffix(text.String(), "\n")...)
+}
+
+// cut is the beginning of a long text, and a word about the rest.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return fmt.Sprintf("%s… (%d more bytes)", s[:limit], len(s)-limit)
 }

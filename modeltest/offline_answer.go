@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Limits on what the offline model's answer repeats.
@@ -102,17 +101,6 @@ func (c Content) describe() string {
 		}
 	}
 	return "[" + c.Type + "]"
-}
-
-// cut is the beginning of a long text, and a word about the rest.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return fmt.Sprintf("%s… (%d more bytes)", s[:limit], len(s)-limit)
 }
 
 // howTo is the answer to a prompt without calls.

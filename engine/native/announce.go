@@ -17,15 +17,6 @@ const (
 	maxGone = 1 << 10
 )
 
-// revision grows when anything about the servers changes.
-func (s *session) revision() uint64 {
-	n := uint64(0)
-	for _, h := range s.hosts() {
-		n += h.Revision()
-	}
-	return n
-}
-
 // rewind forgets what the conversation has had since m, when the model knew of what told says.
 func (s *session) rewind(m transcript.Position, told *toolset.Announced) {
 	s.history.Rewind(m)

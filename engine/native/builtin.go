@@ -5,17 +5,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
-	"github.com/tenon-sdk/tenon/permission"
 )
-
-// toolDefinitions are those of the engine's own tools that a session has a use for by now, beside the search. Each
-// stays once it is there, so that the requests stay the same.
-type toolDefinitions struct {
-	seen      uint64 // the revision of the servers that was looked at last
-	looked    bool
-	resources []*toolset.Tool
-	read      []*toolset.Tool // of stored results
-}
 
 // builtins are those tools as of now. Their number says which they are.
 func (s *session) builtins() []*toolset.Tool {
@@ -30,15 +20,6 @@ func (s *session) builtins() []*toolset.Tool {
 		}
 	}
 	return slices.Concat(k.resources, k.read)
-}
-
-// ownTools settles calls of the engine's own tools that nothing else settles: they read what the
-// program has given to the session, and run. Rules and hooks that deny or ask about them hold.
-func ownTools(d permission.Decision) permission.Decision {
-	if d.Reason == permission.ReasonUnsettled || d.Reason == permission.ReasonMode {
-		return permission.Decision{Behavior: permission.Allow, Reason: permission.ReasonUnsettled}
-	}
-	return d
 }
 
 // callOwn answers a call of one of the engine's own tools.

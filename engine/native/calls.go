@@ -18,13 +18,6 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// A call is a tool call of the model's.
-type call struct {
-	use      *agent.ToolUseBlock
-	inputErr error         // why its input cannot be used; nil if it can
-	tool     *toolset.Tool // nil until it is resolved, and for a tool that there is not
-}
-
 // callsOf returns the whole calls of a response, as the program received them.
 func callsOf(r *messages.Response) []*call {
 	var calls []*call
@@ -32,44 +25,6 @@ func callsOf(r *messages.Response) []*call {
 		calls = append(calls, &call{use: use})
 	}
 	return calls
-}
-
-// An answer is what a call came to.
-type answer struct {
-	result *agent.ToolResultBlock
-	raw    json.RawMessage // the tool's own result, for the program
-	// plain stands for result where the API takes no tool references; nil if result has none.
-	plain *agent.ToolResultBlock
-	after string // what the model reads beside the results
-}
-
-// part is the answer as the model is sent it.
-func (a answer) part() transcript.Part {
-	p := transcript.Part{Raw: transcript.EncodeBlock(a.result)}
-	if a.plain != nil {
-		p.Plain = transcript.EncodeBlock(a.plain)
-	}
-	return p
-}
-
-// The texts that answer calls which did not run to their end.
-const (
-	textInterrupted = "[Request interrupted by user for tool use]"
-	textBrokeOff    = "[The response that made this tool call broke off, so the call was not made]"
-	textStopped     = "[The turn was stopped before this tool call was made]"
-	textCutOff      = "The input of this tool call was cut off at the limit of max_tokens, so the tool was not run. Make the call again with a shorter input, or split it up."
-)
-
-// errorAnswer answers a call with an error text for the model. Much of it comes from servers and hooks.
-func errorAnswer(c *call, text string) answer {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if transcript.IsBlank(text) {
-		text = "Unknown error"
-	}
-	return answer{
-		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(toolresult.EscapeHostTags(cutError(text))), IsError: true},
-		raw:    transcript.Encode("Error: " + text),
-	}
 }
 
 // misuse answers a call of a tool that there is not, or not for the model, in the words of the CLI.

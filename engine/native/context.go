@@ -11,16 +11,6 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// A contextState is what the latest request was made of. It is immutable.
-type contextState struct {
-	model    string
-	table    *toolset.Table
-	loaded   func(*toolset.Tool) bool // whether the definition of a tool of the table is sent
-	system   int                      // bytes of the system prompt
-	messages int                      // bytes of the conversation
-	counted  int64                    // tokens of the request and its answer as the API counted them; 0 while there is no answer
-}
-
 // tokensOf estimates the tokens of a number of bytes of JSON or text.
 func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 

@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -19,16 +18,6 @@ const (
 	// heavy however it is counted, and not worth its upload.
 	countReach = 4
 )
-
-// cutError bounds an error's text.
-func cutError(text string) string {
-	n := utf8.RuneCountInString(text)
-	if n <= maxErrorChars {
-		return text
-	}
-	head, tail := skip(text, maxErrorChars/2), skip(text, n-maxErrorChars/2)
-	return text[:head] + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", n-maxErrorChars) + text[tail:]
-}
 
 // skip is the index in text after n characters.
 func skip(text string, n int) int {

@@ -2,13 +2,10 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -116,43 +113,6 @@ func (s *session) freshTable(ctx context.Context) *toolset.Table {
 	}
 	return s.table
 }
-
-// A turn is the answer to one input, and to those that come in while it runs.
-type turn struct {
-	s       *session
-	ctx     context.Context // ends with an interrupt or the session
-	cancel  context.CancelCauseFunc
-	began   time.Time
-	apiTime time.Duration
-	start   transcript.Position // the history before the turn
-	told    *toolset.Announced  // what the model knew of the servers then
-	asked   int                 // how often the model was asked
-	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
-	askedBefore int
-	clock       *time.Timer // that ends the turn in time; nil without a limit
-	over        bool        // the result says that the turn was cut short
-	usage       agent.Usage
-	last        *messages.Response // the latest whole response
-	uuids       []string
-	// Rounds in a row in which nothing could be done with what the model said.
-	malformed, paused int
-	heard             []string           // the messages that the latest response was handed out in
-	supersedes        []string           // what the next assistant message replaces
-	orphans           []*call            // the calls in those messages
-	broken            *messages.Response // that they were of
-	given             json.RawMessage    // the structured answer
-	badOutputs        int                // how often there was none, or a wrong one
-	goneOn            int                // how often a Stop hook has made the model go on
-	stopped           atomic.Bool        // no further call is made
-
-	mu        sync.Mutex // guards the rest
-	denials   []agent.PermissionDenial
-	context   []string // of hooks, for the model to read next
-	stoppedBy string   // the hook that stops the turn; empty if none does
-}
-
-// errTurnTimeout is the cause of a turn's end by Options.TurnTimeout.
-var errTurnTimeout = errors.New("native: the turn took too long")
 
 // The most rounds in a row that lead nowhere.
 const (
@@ -390,8 +350,6 @@ func (t *turn) report(_ *call, a answer) {
 	t.s.emit(m)
 	t.s.heard.add(m.UUID)
 }
-
-func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // overMalformed ends a turn in which the model cannot get a call out whole.
 func (t *turn) overMalformed(calls []*call) *agent.Result {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -158,25 +157,6 @@ func (s *session) chooseModel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.model = s.inForce()
-}
-
-// inForce is the model of the next request. Called with mu held.
-func (s *session) inForce() string {
-	if s.fallback > 0 {
-		return s.fallbacks[s.fallback-1]
-	}
-	return s.wantModel
-}
-
-// fallbackModels are the models of a list that is separated by commas.
-func fallbackModels(list string) []string {
-	var models []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			models = append(models, messages.ModelOf(name))
-		}
-	}
-	return models
 }
 
 // fallBack switches to the next fallback model for the rest of the turn, if there is one.

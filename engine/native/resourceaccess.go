@@ -4,24 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/toolname"
-	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/permission"
-)
-
-const (
-	// maxURITemplate and maxURI bound what is matched, in bytes: what is longer covers nothing, or is covered by nothing.
-	maxURITemplate = 4 << 10
-	maxURI         = 16 << 10
-	// maxNamedURIs bounds the URIs that are remembered of one server.
-	maxNamedURIs = 10_000
 )
 
 // resourceRequest is a read of a server's resources as the permission rules see it: rules for the server,
@@ -80,49 +69,6 @@ func (t *turn) resourcesDenied(server string) string {
 	return ""
 }
 
-// namedURIs are the URIs that servers themselves have named in this session, by server: in lists, and in
-// results of tools.
-type namedURIs struct {
-	mu       sync.Mutex // guards the map
-	byServer map[string]map[string]bool
-}
-
-func (n *namedURIs) add(server, uri string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.byServer == nil {
-		n.byServer = map[string]map[string]bool{}
-	}
-	of := n.byServer[server]
-	if of == nil {
-		of = map[string]bool{}
-		n.byServer[server] = of
-	}
-	if len(of) < maxNamedURIs && len(uri) <= maxURI {
-		of[uri] = true
-	}
-}
-
-func (n *namedURIs) has(server, uri string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.byServer[server][uri]
-}
-
-// addFrom adds the resources that a tool's result links to or holds.
-func (n *namedURIs) addFrom(server string, res *mcpserver.Result) {
-	for _, b := range res.Content {
-		switch b := b.(type) {
-		case *mcp.ResourceLink:
-			n.add(server, b.URI)
-		case *mcp.EmbeddedResource:
-			if b.Resource != nil {
-				n.add(server, b.Resource.URI)
-			}
-		}
-	}
-}
-
 // uncovered says why a resource must not be asked for: the server has neither named its URI nor a template
 // that makes it. Empty if it may. The URI itself is sent to nobody for that.
 func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string) string {
@@ -165,4 +111,13 @@ func coveredBy(template, uri string) bool {
 	}
 	parsed, err := uritemplate.New(template)
 	return err == nil && parsed.Regexp().MatchString(uri)
+}
+
+// ownTools settles calls of the engine's own tools that nothing else settles: they read what the
+// program has given to the session, and run. Rules and hooks that deny or ask about them hold.
+func ownTools(d permission.Decision) permission.Decision {
+	if d.Reason == permission.ReasonUnsettled || d.Reason == permission.ReasonMode {
+		return permission.Decision{Behavior: permission.Allow, Reason: permission.ReasonUnsettled}
+	}
+	return d
 }

@@ -44,12 +44,6 @@ func newReadResourceTool() *toolset.Tool {
 	}, false)
 }
 
-// A resourceServer is a server that the model may read resources of.
-type resourceServer struct {
-	host *mcphost.Host
-	name string
-}
-
 // resourceServers are those, in the order of their names.
 func (s *session) resourceServers() []resourceServer {
 	var servers []resourceServer

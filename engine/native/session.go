@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,18 +9,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
-	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -38,76 +32,6 @@ const (
 
 // errInterrupted is the cause of a turn's end by Interrupt.
 var errInterrupted = errors.New("native: interrupted")
-
-// A session is a conversation. One goroutine, run, owns the conversation itself; what others may
-// touch is behind mu.
-type session struct {
-	engine *Engine
-	opts   *agent.Options
-	api    *messages.Client
-	env    environ
-	shared *mcphost.Host // the caller's; nil if there is none
-	output *structured   // nil for free text
-	// settings are what the settings files say; what of it is an option is in opts.
-	settings  *mcpconfig.Settings
-	fallbacks []string // the models of Options.FallbackModel
-	// The hooks of settings files and of the program; opts.Hooks has both, in this order.
-	fileHooks, programHooks agent.Hooks
-
-	life context.Context // ends with Close
-	stop context.CancelCauseFunc
-	done chan struct{} // closed when run has returned
-	out  chan agent.Message
-	wake chan struct{} // holds one token while there is something new in inbox or ended
-	err  error         // why the session ended by itself; set before out is closed
-
-	// Owned by run.
-	history     transcript.History
-	accepted    transcript.Position // what of the history the API has taken
-	table       *toolset.Table
-	finder      toolset.Finder
-	kit         toolDefinitions
-	store       *toolresult.Store    // what is too large for the model
-	offer       *toolset.Definitions // the tools of the latest request
-	commandList commandList
-	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
-	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
-	quarantined map[string]string
-	totals      map[string]agent.ModelUsage
-	cost        float64
-	results     int
-	started     bool               // the first turn has begun
-	reviewed    *permission.Policy // that reviewRules has looked at last
-	misspelt    map[string]bool    // the rules that it has told of
-	greeted     bool               // the first init message is out: it comes before any other
-	early       []agent.Message    // what waits for it
-	model       string
-	thoughts    transcript.ThoughtPolicy
-	// startContext is what hooks have for the model before the first turn.
-	startContext []string
-	heard        heard
-	given        transcript.Loaded // what came of Options.History
-
-	stored atomic.Bool // store has a text
-	named  namedURIs
-
-	mu        sync.Mutex // guards the rest
-	own       *mcphost.Host
-	policy    *permission.Policy
-	bound     boundPolicy
-	context   *contextState
-	wantModel string // the model that was asked for; it answers unless it is overloaded
-	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
-	inbox     []*agent.Input
-	ended     bool                    // no input follows
-	busy      bool                    // an input was taken out of inbox and has no result yet
-	interrupt context.CancelCauseFunc // ends what runs of a turn; nil where nothing does
-	// interrupted is set by an interrupt that found an input and nothing of its turn that runs: the turn
-	// ends as soon as it begins.
-	interrupted bool
-	leftOut     []mcphost.RejectedTool // of the table; never modified
-	closing     sync.Once
-}
 
 // Open starts a session: its servers begin to connect at once. The credential is looked for, but no
 // request is made.
@@ -230,19 +154,6 @@ func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Hos
 	})
 }
 
-// hosts are the session's hosts in the order of their precedence.
-func (s *session) hosts() []*mcphost.Host {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var hosts []*mcphost.Host
-	for _, h := range []*mcphost.Host{s.own, s.shared} {
-		if h != nil {
-			hosts = append(hosts, h)
-		}
-	}
-	return hosts
-}
-
 // Send queues an input.
 func (s *session) Send(ctx context.Context, in *agent.Input) error {
 	if err := ctx.Err(); err != nil {
@@ -281,13 +192,6 @@ func (s *session) EndInput() error {
 	return nil
 }
 
-func (s *session) notify() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // run has been told already
-	}
-}
-
 // Receive returns the next message.
 func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 	if err := ctx.Err(); err != nil {
@@ -312,47 +216,6 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 	case <-s.life.Done():
 		return nil, agent.ErrClosed
 	}
-}
-
-// emit hands a message out. It waits for room, and gives up when the session is closed. Only run,
-// what it waits for, and the hooks of a closed session call it: nobody sends when out is closed.
-func (s *session) emit(m agent.Message) {
-	if s.life.Err() != nil {
-		return
-	}
-	if _, ok := m.(*agent.SystemInit); !ok && !s.greeted {
-		s.early = append(s.early, m)
-		return
-	}
-	select {
-	case s.out <- m:
-	case <-s.life.Done():
-	}
-}
-
-// note emits a system message. fields must encode as an object.
-func (s *session) note(subtype string, fields any) {
-	m, err := agent.NewSystem(subtype, s.opts.SessionID, uuid.NewString(), fields)
-	if err != nil {
-		s.opts.Logger.Error("message could not be encoded", "subtype", subtype, "error", err)
-		return
-	}
-	s.emit(m)
-}
-
-// informational is the payload of that system message.
-type informational struct {
-	Content   string `json:"content"`
-	Level     string `json:"level"`
-	ToolUseID string `json:"tool_use_id,omitempty"`
-	Tag       string `json:"tag,omitempty"`
-}
-
-// warn tells the program and the operator of something that the run survives.
-func (s *session) warn(tag, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	s.opts.Logger.Warn(text, "session", s.opts.SessionID)
-	s.note("informational", informational{Content: text, Level: "warning", Tag: tag})
 }
 
 // Interrupt stops the running turn, or the one that the next input is about to begin.
@@ -404,13 +267,6 @@ func (s *session) SetPermissionMode(ctx context.Context, mode permission.Mode) e
 	return ctx.Err()
 }
 
-// wantedModel is the model of the next request.
-func (s *session) wantedModel() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inForce()
-}
-
 // MCPStatus returns the state of the servers of both hosts.
 func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error) {
 	if s.life.Err() != nil {
@@ -419,43 +275,12 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 	return s.serverStatus(), ctx.Err()
 }
 
-func (s *session) serverStatus() []mcphost.ServerStatus {
-	var all []mcphost.ServerStatus
-	for _, h := range s.hosts() {
-		all = append(all, h.Status()...)
-	}
-	slices.SortStableFunc(all, func(a, b mcphost.ServerStatus) int { return strings.Compare(a.Name, b.Name) })
-	s.mu.Lock()
-	leftOut := s.leftOut
-	s.mu.Unlock()
-	for _, r := range leftOut { // beside what the hosts had to leave out
-		if i := slices.IndexFunc(all, func(st mcphost.ServerStatus) bool { return st.Name == r.Server }); i >= 0 {
-			all[i].Rejected = append(all[i].Rejected, r)
-		}
-	}
-	return all
-}
-
 // hostOf is findHost in an open session.
 func (s *session) hostOf(name string) (*mcphost.Host, error) {
 	if s.life.Err() != nil {
 		return nil, agent.ErrClosed
 	}
 	return s.findHost(name)
-}
-
-// findHost finds the host that has a server; the session's own goes first.
-func (s *session) findHost(name string) (*mcphost.Host, error) {
-	var names []string
-	for _, h := range s.hosts() {
-		for _, st := range h.Status() {
-			if st.Name == name {
-				return h, nil
-			}
-			names = append(names, st.Name)
-		}
-	}
-	return nil, fmt.Errorf("%w: %q (there are %q)", mcphost.ErrUnknownServer, name, names)
 }
 
 // ReconnectMCPServer makes one attempt to connect.
@@ -526,18 +351,6 @@ func (s *session) Close() error {
 	return err
 }
 
-// stopped waits until the session's goroutine has returned, and reports whether it has in time.
-func (s *session) stopped(within time.Duration) bool {
-	late := time.NewTimer(within)
-	defer late.Stop()
-	select {
-	case <-s.done:
-		return true
-	case <-late.C:
-		return false
-	}
-}
-
 // next waits for an input. It returns nil when the session is over.
 func (s *session) next() *agent.Input {
 	for {
@@ -575,4 +388,15 @@ func (s *session) queued() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inbox)
+}
+
+// fallbackModels are the models of a list that is separated by commas.
+func fallbackModels(list string) []string {
+	var models []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			models = append(models, messages.ModelOf(name))
+		}
+	}
+	return models
 }

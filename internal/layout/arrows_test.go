@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -12,6 +13,17 @@ import (
 // maxBackArrows bounds, for each package, the references between its files that point back up
 // when the files are sorted so that a file comes before those it uses.
 const maxBackArrows = 30
+
+// backArrows finds packages whose files use each other in too many loops.
+func backArrows(tr *tree) []finding {
+	var found []finding
+	for _, p := range tr.pkgs {
+		if n := p.backArrows(); n > maxBackArrows {
+			found = append(found, finding{path: p.dir, message: fmt.Sprintf("%d references between its files point back, the most are %d", n, maxBackArrows)})
+		}
+	}
+	return found
+}
 
 // backArrows counts the pairs of files that use each other against the best order found.
 func (p *pkg) backArrows() int {

@@ -23,6 +23,7 @@ var rules = map[string]func(*tree) []finding{
 	"PackageNames":    packageNames,
 	"PackageComments": packageComments,
 	"FileSize":        fileSize,
+	"BackArrows":      backArrows,
 	"BannedCalls":     bannedCalls,
 	"LeakGates":       leakGates,
 	"GlobalState":     globalState,
@@ -54,11 +55,6 @@ func TestReport(t *testing.T) {
 	tr := house(t)
 	for _, f := range looseSignatures(tr) {
 		t.Log(f)
-	}
-	for _, p := range tr.pkgs {
-		if n := p.backArrows(); n > maxBackArrows {
-			t.Logf("%s: %d references between files point back", p.dir, n)
-		}
 	}
 	count, lines := looseMaps(tr)
 	t.Logf("map[string]any: %d in %d lines of code", count, lines)

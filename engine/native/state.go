@@ -1,0 +1,394 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
+	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
+	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/mcpconfig"
+	"github.com/tenon-sdk/tenon/mcphost"
+	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/permission"
+	"github.com/tenon-sdk/tenon/toolresult"
+)
+
+// A session is a conversation. One goroutine, run, owns the conversation itself; what others may
+// touch is behind mu.
+type session struct {
+	engine *Engine
+	opts   *agent.Options
+	api    *messages.Client
+	env    environ
+	shared *mcphost.Host // the caller's; nil if there is none
+	output *structured   // nil for free text
+	// settings are what the settings files say; what of it is an option is in opts.
+	settings  *mcpconfig.Settings
+	fallbacks []string // the models of Options.FallbackModel
+	// The hooks of settings files and of the program; opts.Hooks has both, in this order.
+	fileHooks, programHooks agent.Hooks
+
+	life context.Context // ends with Close
+	stop context.CancelCauseFunc
+	done chan struct{} // closed when run has returned
+	out  chan agent.Message
+	wake chan struct{} // holds one token while there is something new in inbox or ended
+	err  error         // why the session ended by itself; set before out is closed
+
+	// Owned by run.
+	history     transcript.History
+	accepted    transcript.Position // what of the history the API has taken
+	table       *toolset.Table
+	finder      toolset.Finder
+	kit         toolDefinitions
+	store       *toolresult.Store    // what is too large for the model
+	offer       *toolset.Definitions // the tools of the latest request
+	commandList commandList
+	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
+	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
+	quarantined map[string]string
+	totals      map[string]agent.ModelUsage
+	cost        float64
+	results     int
+	started     bool               // the first turn has begun
+	reviewed    *permission.Policy // that reviewRules has looked at last
+	misspelt    map[string]bool    // the rules that it has told of
+	greeted     bool               // the first init message is out: it comes before any other
+	early       []agent.Message    // what waits for it
+	model       string
+	thoughts    transcript.ThoughtPolicy
+	// startContext is what hooks have for the model before the first turn.
+	startContext []string
+	heard        heard
+	given        transcript.Loaded // what came of Options.History
+
+	stored atomic.Bool // store has a text
+	named  namedURIs
+
+	mu        sync.Mutex // guards the rest
+	own       *mcphost.Host
+	policy    *permission.Policy
+	bound     boundPolicy
+	context   *contextState
+	wantModel string // the model that was asked for; it answers unless it is overloaded
+	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
+	inbox     []*agent.Input
+	ended     bool                    // no input follows
+	busy      bool                    // an input was taken out of inbox and has no result yet
+	interrupt context.CancelCauseFunc // ends what runs of a turn; nil where nothing does
+	// interrupted is set by an interrupt that found an input and nothing of its turn that runs: the turn
+	// ends as soon as it begins.
+	interrupted bool
+	leftOut     []mcphost.RejectedTool // of the table; never modified
+	closing     sync.Once
+}
+
+// hosts are the session's hosts in the order of their precedence.
+func (s *session) hosts() []*mcphost.Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var hosts []*mcphost.Host
+	for _, h := range []*mcphost.Host{s.own, s.shared} {
+		if h != nil {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+func (s *session) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // run has been told already
+	}
+}
+
+// emit hands a message out. It waits for room, and gives up when the session is closed. Only run,
+// what it waits for, and the hooks of a closed session call it: nobody sends when out is closed.
+func (s *session) emit(m agent.Message) {
+	if s.life.Err() != nil {
+		return
+	}
+	if _, ok := m.(*agent.SystemInit); !ok && !s.greeted {
+		s.early = append(s.early, m)
+		return
+	}
+	select {
+	case s.out <- m:
+	case <-s.life.Done():
+	}
+}
+
+// note emits a system message. fields must encode as an object.
+func (s *session) note(subtype string, fields any) {
+	m, err := agent.NewSystem(subtype, s.opts.SessionID, uuid.NewString(), fields)
+	if err != nil {
+		s.opts.Logger.Error("message could not be encoded", "subtype", subtype, "error", err)
+		return
+	}
+	s.emit(m)
+}
+
+// informational is the payload of that system message.
+type informational struct {
+	Content   string `json:"content"`
+	Level     string `json:"level"`
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+}
+
+// warn tells the program and the operator of something that the run survives.
+func (s *session) warn(tag, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.opts.Logger.Warn(text, "session", s.opts.SessionID)
+	s.note("informational", informational{Content: text, Level: "warning", Tag: tag})
+}
+
+// wantedModel is the model of the next request.
+func (s *session) wantedModel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inForce()
+}
+
+// findHost finds the host that has a server; the session's own goes first.
+func (s *session) findHost(name string) (*mcphost.Host, error) {
+	var names []string
+	for _, h := range s.hosts() {
+		for _, st := range h.Status() {
+			if st.Name == name {
+				return h, nil
+			}
+			names = append(names, st.Name)
+		}
+	}
+	return nil, fmt.Errorf("%w: %q (there are %q)", mcphost.ErrUnknownServer, name, names)
+}
+
+// stopped waits until the session's goroutine has returned, and reports whether it has in time.
+func (s *session) stopped(within time.Duration) bool {
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-s.done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// A turn is the answer to one input, and to those that come in while it runs.
+type turn struct {
+	s       *session
+	ctx     context.Context // ends with an interrupt or the session
+	cancel  context.CancelCauseFunc
+	began   time.Time
+	apiTime time.Duration
+	start   transcript.Position // the history before the turn
+	told    *toolset.Announced  // what the model knew of the servers then
+	asked   int                 // how often the model was asked
+	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
+	askedBefore int
+	clock       *time.Timer // that ends the turn in time; nil without a limit
+	over        bool        // the result says that the turn was cut short
+	usage       agent.Usage
+	last        *messages.Response // the latest whole response
+	uuids       []string
+	// Rounds in a row in which nothing could be done with what the model said.
+	malformed, paused int
+	heard             []string           // the messages that the latest response was handed out in
+	supersedes        []string           // what the next assistant message replaces
+	orphans           []*call            // the calls in those messages
+	broken            *messages.Response // that they were of
+	given             json.RawMessage    // the structured answer
+	badOutputs        int                // how often there was none, or a wrong one
+	goneOn            int                // how often a Stop hook has made the model go on
+	stopped           atomic.Bool        // no further call is made
+
+	mu        sync.Mutex // guards the rest
+	denials   []agent.PermissionDenial
+	context   []string // of hooks, for the model to read next
+	stoppedBy string   // the hook that stops the turn; empty if none does
+}
+
+// errTurnTimeout is the cause of a turn's end by Options.TurnTimeout.
+var errTurnTimeout = errors.New("native: the turn took too long")
+
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// A call is a tool call of the model's.
+type call struct {
+	use      *agent.ToolUseBlock
+	inputErr error         // why its input cannot be used; nil if it can
+	tool     *toolset.Tool // nil until it is resolved, and for a tool that there is not
+}
+
+// An answer is what a call came to.
+type answer struct {
+	result *agent.ToolResultBlock
+	raw    json.RawMessage // the tool's own result, for the program
+	// plain stands for result where the API takes no tool references; nil if result has none.
+	plain *agent.ToolResultBlock
+	after string // what the model reads beside the results
+}
+
+// part is the answer as the model is sent it.
+func (a answer) part() transcript.Part {
+	p := transcript.Part{Raw: transcript.EncodeBlock(a.result)}
+	if a.plain != nil {
+		p.Plain = transcript.EncodeBlock(a.plain)
+	}
+	return p
+}
+
+// errorAnswer answers a call with an error text for the model. Much of it comes from servers and hooks.
+func errorAnswer(c *call, text string) answer {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if transcript.IsBlank(text) {
+		text = "Unknown error"
+	}
+	return answer{
+		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(toolresult.EscapeHostTags(cutError(text))), IsError: true},
+		raw:    transcript.Encode("Error: " + text),
+	}
+}
+
+// toolDefinitions are those of the engine's own tools that a session has a use for by now, beside the search. Each
+// stays once it is there, so that the requests stay the same.
+type toolDefinitions struct {
+	seen      uint64 // the revision of the servers that was looked at last
+	looked    bool
+	resources []*toolset.Tool
+	read      []*toolset.Tool // of stored results
+}
+
+// A contextState is what the latest request was made of. It is immutable.
+type contextState struct {
+	model    string
+	table    *toolset.Table
+	loaded   func(*toolset.Tool) bool // whether the definition of a tool of the table is sent
+	system   int                      // bytes of the system prompt
+	messages int                      // bytes of the conversation
+	counted  int64                    // tokens of the request and its answer as the API counted them; 0 while there is no answer
+}
+
+// A resourceServer is a server that the model may read resources of.
+type resourceServer struct {
+	host *mcphost.Host
+	name string
+}
+
+// namedURIs are the URIs that servers themselves have named in this session, by server: in lists, and in
+// results of tools.
+type namedURIs struct {
+	mu       sync.Mutex // guards the map
+	byServer map[string]map[string]bool
+}
+
+func (n *namedURIs) add(server, uri string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.byServer == nil {
+		n.byServer = map[string]map[string]bool{}
+	}
+	of := n.byServer[server]
+	if of == nil {
+		of = map[string]bool{}
+		n.byServer[server] = of
+	}
+	if len(of) < maxNamedURIs && len(uri) <= maxURI {
+		of[uri] = true
+	}
+}
+
+func (n *namedURIs) has(server, uri string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byServer[server][uri]
+}
+
+// addFrom adds the resources that a tool's result links to or holds.
+func (n *namedURIs) addFrom(server string, res *mcpserver.Result) {
+	for _, b := range res.Content {
+		switch b := b.(type) {
+		case *mcp.ResourceLink:
+			n.add(server, b.URI)
+		case *mcp.EmbeddedResource:
+			if b.Resource != nil {
+				n.add(server, b.Resource.URI)
+			}
+		}
+	}
+}
+
+// cutError bounds an error's text.
+func cutError(text string) string {
+	n := utf8.RuneCountInString(text)
+	if n <= maxErrorChars {
+		return text
+	}
+	head, tail := skip(text, maxErrorChars/2), skip(text, n-maxErrorChars/2)
+	return text[:head] + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", n-maxErrorChars) + text[tail:]
+}
+
+// inForce is the model of the next request. Called with mu held.
+func (s *session) inForce() string {
+	if s.fallback > 0 {
+		return s.fallbacks[s.fallback-1]
+	}
+	return s.wantModel
+}
+
+// revision grows when anything about the servers changes.
+func (s *session) revision() uint64 {
+	n := uint64(0)
+	for _, h := range s.hosts() {
+		n += h.Revision()
+	}
+	return n
+}
+
+func (s *session) serverStatus() []mcphost.ServerStatus {
+	var all []mcphost.ServerStatus
+	for _, h := range s.hosts() {
+		all = append(all, h.Status()...)
+	}
+	slices.SortStableFunc(all, func(a, b mcphost.ServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	s.mu.Lock()
+	leftOut := s.leftOut
+	s.mu.Unlock()
+	for _, r := range leftOut { // beside what the hosts had to leave out
+		if i := slices.IndexFunc(all, func(st mcphost.ServerStatus) bool { return st.Name == r.Server }); i >= 0 {
+			all[i].Rejected = append(all[i].Rejected, r)
+		}
+	}
+	return all
+}
+
+// The texts that answer calls which did not run to their end.
+const (
+	textInterrupted = "[Request interrupted by user for tool use]"
+	textBrokeOff    = "[The response that made this tool call broke off, so the call was not made]"
+	textStopped     = "[The turn was stopped before this tool call was made]"
+	textCutOff      = "The input of this tool call was cut off at the limit of max_tokens, so the tool was not run. Make the call again with a shorter input, or split it up."
+)
+
+const (
+	// maxURITemplate and maxURI bound what is matched, in bytes: what is longer covers nothing, or is covered by nothing.
+	maxURITemplate = 4 << 10
+	maxURI         = 16 << 10
+	// maxNamedURIs bounds the URIs that are remembered of one server.
+	maxNamedURIs = 10_000
+)
