@@ -113,6 +113,9 @@ func (j *injector) inject(f fault) {
 			j.s.report.fail(unlogged, "%s: no warning about %s", name, what)
 		}
 	}
+	if w := (warning{f.server, aServer}); !harmful && after[w] != before[w] {
+		j.s.report.fail(disturbed, "%s: a warning about %s", name, aServer)
+	}
 	j.pause()
 	if harmful {
 		j.nextPhase(f.server)
