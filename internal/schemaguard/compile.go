@@ -28,7 +28,7 @@ func compile(doc any, d Dialect) (in *instance, err error) {
 			in, err = nil, &SchemaError{Err: fmt.Errorf("compiling it panicked: %v", r)}
 		}
 	}()
-	in = &instance{doc: doc, byURL: map[string]*jsonschema.Schema{}}
+	in = &instance{byURL: map[string]*jsonschema.Schema{}}
 	var patterns patterns
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(d.library())

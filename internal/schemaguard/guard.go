@@ -10,7 +10,6 @@ import (
 // An instance is a compiled schema. The library's hooks know nothing about the validation that calls
 // them, so an instance runs one validation at a time.
 type instance struct {
-	doc       any // the schema
 	root      *jsonschema.Schema
 	negation  *jsonschema.Schema            // not root
 	byURL     map[string]*jsonschema.Schema // subschemas by location

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -19,20 +20,34 @@ type reporter struct {
 	byURL map[string]*jsonschema.Schema
 }
 
+// A pending is a fault that is not described yet. A value may have many faults, and few are listed.
+type pending struct {
+	pointer  string
+	place    string // of the schema
+	kind     jsonschema.ErrorKind
+	indent   int
+	describe func() (keyword, message string)
+}
+
 // report returns the first faults of an error.
 func (r *reporter) report(e *jsonschema.ValidationError, limit int) *ValidationError {
-	faults := r.faults(e)
-	more := len(faults) > limit
-	return &ValidationError{Faults: slices.Clip(faults[:min(len(faults), limit)]), More: more}
+	all := r.faults(e)
+	listed := all[:min(len(all), limit)]
+	err := &ValidationError{Faults: make([]Fault, len(listed)), More: len(all) > limit}
+	for i, f := range listed {
+		keyword, message := f.describe()
+		err.Faults[i] = Fault{Pointer: f.pointer, Keyword: keyword, Message: message, Indent: f.indent}
+	}
+	return err
 }
 
 // all returns the faults of several errors, sorted by their places in the value.
-func (r *reporter) all(errs []*jsonschema.ValidationError) []Fault {
-	groups := make([][]Fault, 0, len(errs))
+func (r *reporter) all(errs []*jsonschema.ValidationError) []pending {
+	groups := make([][]pending, 0, len(errs))
 	for _, e := range errs {
 		groups = append(groups, r.faults(e))
 	}
-	slices.SortStableFunc(groups, func(a, b []Fault) int {
+	slices.SortStableFunc(groups, func(a, b []pending) int {
 		if len(a) == 0 || len(b) == 0 {
 			return len(b) - len(a)
 		}
@@ -42,8 +57,8 @@ func (r *reporter) all(errs []*jsonschema.ValidationError) []Fault {
 }
 
 // comparePlaces sorts items by their index.
-func comparePlaces(a, b Fault) int {
-	x, y := strings.Split(a.Pointer, "/"), strings.Split(b.Pointer, "/")
+func comparePlaces(a, b pending) int {
+	x, y := strings.Split(a.pointer, "/"), strings.Split(b.pointer, "/")
 	for i := range min(len(x), len(y)) {
 		n, err := strconv.Atoi(x[i])
 		m, err2 := strconv.Atoi(y[i])
@@ -55,93 +70,118 @@ func comparePlaces(a, b Fault) int {
 			return order
 		}
 	}
-	return cmp.Or(len(x)-len(y), strings.Compare(a.Keyword, b.Keyword), strings.Compare(a.Message, b.Message))
+	return cmp.Or(len(x)-len(y), strings.Compare(a.place, b.place))
 }
 
 // faults returns the faults of an error.
-func (r *reporter) faults(e *jsonschema.ValidationError) []Fault {
-	at := pointer(e.InstanceLocation)
-	one := func(keyword, format string, args ...any) []Fault {
-		return []Fault{{Pointer: at, Keyword: keyword, Message: fmt.Sprintf(format, args...)}}
+func (r *reporter) faults(e *jsonschema.ValidationError) []pending {
+	f := pending{pointer: pointer(e.InstanceLocation), place: e.SchemaURL, kind: e.ErrorKind}
+	member := func(name string, describe func() (string, string)) pending {
+		f.pointer, f.describe = pointer(e.InstanceLocation)+"/"+escapeToken(name), describe
+		return f
 	}
-	got := func() string { return show(r.at(e.InstanceLocation)) }
-	schema := r.byURL[e.SchemaURL]
+	missing := func(keyword string, names []string) []pending {
+		var faults []pending
+		for _, name := range names {
+			faults = append(faults, member(name, func() (string, string) { return keyword, r.missing(e.SchemaURL, name) }))
+		}
+		return faults
+	}
 	switch k := e.ErrorKind.(type) {
-	case *kind.Type:
-		return one("type", "expected %s, got %s", either(articles(k.Want)), got())
-	case *kind.Const:
-		return one("const", "expected %s, got %s", literal(k.Want), got())
-	case *kind.Enum:
-		return one("enum", "expected %s, got %s", oneOf(k.Want), got())
-	case *kind.Format:
-		return one("format", "expected %s, got %s", formatName(k.Want), got())
-	case *kind.MinProperties:
-		return one("minProperties", "expected at least %s, got %d", count(k.Want, "property"), k.Got)
-	case *kind.MaxProperties:
-		return one("maxProperties", "expected at most %s, got %d", count(k.Want, "property"), k.Got)
-	case *kind.MinItems:
-		return one("minItems", "expected at least %s, got %d", count(k.Want, "item"), k.Got)
-	case *kind.MaxItems:
-		return one("maxItems", "expected at most %s, got %d", count(k.Want, "item"), k.Got)
-	case *kind.AdditionalItems:
-		return one("additionalItems", "the last %s must not be there", count(k.Count, "item"))
-	case *kind.MinLength:
-		return one("minLength", "expected at least %s, got %s", count(k.Want, "character"), got())
-	case *kind.MaxLength:
-		return one("maxLength", "expected at most %s, got %d", count(k.Want, "character"), k.Got)
-	case *kind.Pattern:
-		return one("pattern", "expected a string that matches the regular expression %s, got %s", k.Want, got())
-	case *kind.Minimum:
-		return one("minimum", "expected at least %s, got %s", decimal(k.Want), got())
-	case *kind.Maximum:
-		return one("maximum", "expected at most %s, got %s", decimal(k.Want), got())
-	case *kind.ExclusiveMinimum:
-		return one("exclusiveMinimum", "expected more than %s, got %s", decimal(k.Want), got())
-	case *kind.ExclusiveMaximum:
-		return one("exclusiveMaximum", "expected less than %s, got %s", decimal(k.Want), got())
-	case *kind.MultipleOf:
-		return one("multipleOf", "expected a multiple of %s, got %s", decimal(k.Want), got())
-	case *kind.UniqueItems:
-		return one("uniqueItems", "items %d and %d are equal, but all must differ", k.Duplicates[0], k.Duplicates[1])
-	case *kind.Contains:
-		return one("contains", "expected at least 1 item of the required form, got 0")
-	case *kind.MinContains:
-		return one("contains", "expected at least %s of the required form, got %d", count(k.Want, "item"), len(k.Got))
-	case *kind.MaxContains:
-		return one("maxContains", "expected at most %s of that form, got %d", count(k.Want, "item"), len(k.Got))
-	case *kind.Not:
-		return one("not", "the value is of a form that is excluded here, got %s", got())
-	case *kind.RefCycle:
-		return one("$ref", "the schema refers to itself without end here")
-	case *kind.FalseSchema:
-		return one(falseKeyword(e.SchemaURL))
 	case *kind.Required:
-		return missing(at, "required", k.Missing, schema)
+		return missing("required", k.Missing)
 	case *kind.DependentRequired:
-		return missing(at, "dependentRequired", k.Missing, schema)
+		return missing("dependentRequired", k.Missing)
 	case *kind.Dependency:
-		return missing(at, "dependencies", k.Missing, schema)
+		return missing("dependencies", k.Missing)
 	case *kind.AdditionalProperties:
-		return unknown(at, k.Properties, schema)
+		slices.Sort(k.Properties)
+		var faults []pending
+		for _, name := range k.Properties {
+			faults = append(faults, member(name, func() (string, string) { return "additionalProperties", r.unknown(e.SchemaURL, name) }))
+		}
+		return faults
 	case *kind.PropertyNames:
 		faults := r.nested(k.Property).all(e.Causes)
-		for i := range faults {
-			faults[i].Pointer = at + "/" + escapeToken(k.Property)
-			faults[i].Keyword, faults[i].Message = "propertyNames", "the name is wrong: "+faults[i].Message
+		for i, inner := range faults {
+			faults[i] = member(k.Property, func() (string, string) {
+				_, message := inner.describe()
+				return "propertyNames", "the name is wrong: " + message
+			})
 		}
 		return faults
 	case *kind.AnyOf:
-		return r.noAlternative("anyOf", e)
+		return r.noAlternative("anyOf", e, f)
 	case *kind.OneOf:
-		if k.Subschemas != nil {
-			return one("oneOf", "matches alternatives %d and %d, but must match exactly one", k.Subschemas[0]+1, k.Subschemas[1]+1)
+		if k.Subschemas == nil {
+			return r.noAlternative("oneOf", e, f)
 		}
-		return r.noAlternative("oneOf", e)
+	case *kind.Contains, *kind.MinContains: // their causes are why single items do not match
+	default:
+		if len(e.Causes) > 0 {
+			return r.all(e.Causes)
+		}
 	}
-	if len(e.Causes) == 0 {
-		return one("", "does not match the schema")
+	f.describe = func() (string, string) { return r.describe(e) }
+	return []pending{f}
+}
+
+// describe returns the keyword that an error is about, and its message.
+func (r *reporter) describe(e *jsonschema.ValidationError) (keyword, message string) {
+	got := func() string { return show(r.at(e.InstanceLocation)) }
+	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		return "type", fmt.Sprintf("expected %s, got %s", either(articles(k.Want)), got())
+	case *kind.Const:
+		return "const", fmt.Sprintf("expected %s, got %s", literal(k.Want), got())
+	case *kind.Enum:
+		return "enum", fmt.Sprintf("expected %s, got %s", oneOf(k.Want), got())
+	case *kind.Format:
+		return "format", fmt.Sprintf("expected %s, got %s", formatName(k.Want), got())
+	case *kind.MinProperties:
+		return "minProperties", fmt.Sprintf("expected at least %s, got %d", count(k.Want, "property"), k.Got)
+	case *kind.MaxProperties:
+		return "maxProperties", fmt.Sprintf("expected at most %s, got %d", count(k.Want, "property"), k.Got)
+	case *kind.MinItems:
+		return "minItems", fmt.Sprintf("expected at least %s, got %d", count(k.Want, "item"), k.Got)
+	case *kind.MaxItems:
+		return "maxItems", fmt.Sprintf("expected at most %s, got %d", count(k.Want, "item"), k.Got)
+	case *kind.AdditionalItems:
+		return "additionalItems", fmt.Sprintf("the last %s must not be there", count(k.Count, "item"))
+	case *kind.MinLength:
+		return "minLength", fmt.Sprintf("expected at least %s, got %s", count(k.Want, "character"), got())
+	case *kind.MaxLength:
+		return "maxLength", fmt.Sprintf("expected at most %s, got %d", count(k.Want, "character"), k.Got)
+	case *kind.Pattern:
+		return "pattern", fmt.Sprintf("expected a string that matches the regular expression %s, got %s", k.Want, got())
+	case *kind.Minimum:
+		return "minimum", fmt.Sprintf("expected at least %s, got %s", decimal(k.Want), got())
+	case *kind.Maximum:
+		return "maximum", fmt.Sprintf("expected at most %s, got %s", decimal(k.Want), got())
+	case *kind.ExclusiveMinimum:
+		return "exclusiveMinimum", fmt.Sprintf("expected more than %s, got %s", decimal(k.Want), got())
+	case *kind.ExclusiveMaximum:
+		return "exclusiveMaximum", fmt.Sprintf("expected less than %s, got %s", decimal(k.Want), got())
+	case *kind.MultipleOf:
+		return "multipleOf", fmt.Sprintf("expected a multiple of %s, got %s", decimal(k.Want), got())
+	case *kind.UniqueItems:
+		return "uniqueItems", fmt.Sprintf("items %d and %d are equal, but all must differ", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "contains", "expected at least 1 item of the required form, got 0"
+	case *kind.MinContains:
+		return "contains", fmt.Sprintf("expected at least %s of the required form, got %d", count(k.Want, "item"), len(k.Got))
+	case *kind.MaxContains:
+		return "maxContains", fmt.Sprintf("expected at most %s of that form, got %d", count(k.Want, "item"), len(k.Got))
+	case *kind.Not:
+		return "not", fmt.Sprintf("the value is of a form that is excluded here, got %s", got())
+	case *kind.RefCycle:
+		return "$ref", "the schema refers to itself without end here"
+	case *kind.FalseSchema:
+		return falseKeyword(e.SchemaURL)
+	case *kind.OneOf:
+		return "oneOf", fmt.Sprintf("matches alternatives %d and %d, but must match exactly one", k.Subschemas[0]+1, k.Subschemas[1]+1)
 	}
-	return r.all(e.Causes)
+	return "", "does not match the schema"
 }
 
 // nested is a reporter for a value of its own.
@@ -166,40 +206,24 @@ func falseKeyword(url string) (keyword, message string) {
 	return "false", "nothing is allowed here"
 }
 
-// missing reports members that must be present.
-func missing(at, keyword string, names []string, s *jsonschema.Schema) []Fault {
-	var faults []Fault
-	for _, name := range names {
-		message := "required, but missing"
-		if s != nil {
-			if want := expected(s.Properties[name]); want != "" {
-				message += "; expected " + want
-			}
+// missing describes a member that must be present.
+func (r *reporter) missing(place, name string) string {
+	message := "required, but missing"
+	if s := r.byURL[place]; s != nil {
+		if want := expected(s.Properties[name]); want != "" {
+			message += "; expected " + want
 		}
-		faults = append(faults, Fault{Pointer: at + "/" + escapeToken(name), Keyword: keyword, Message: message})
 	}
-	return faults
+	return message
 }
 
-// unknown reports members that must not be present, with the properties of the schema.
-func unknown(at string, names []string, s *jsonschema.Schema) []Fault {
+// unknown describes a member that must not be present, with the properties of the schema.
+func (r *reporter) unknown(place, name string) string {
 	var known []string
-	if s != nil {
-		for name := range s.Properties {
-			known = append(known, name)
-		}
-		slices.Sort(known)
+	if s := r.byURL[place]; s != nil {
+		known = slices.Sorted(maps.Keys(s.Properties))
 	}
-	slices.Sort(names)
-	var faults []Fault
-	for i, name := range names {
-		message := "unknown property"
-		if i < DefaultFaults { // a value may have many, and each is compared with all properties
-			message += allowed(name, known)
-		}
-		faults = append(faults, Fault{Pointer: at + "/" + escapeToken(name), Keyword: "additionalProperties", Message: message})
-	}
-	return faults
+	return "unknown property" + allowed(name, known)
 }
 
 // allowed names the properties of the schema, only the likely one if there is one.
@@ -288,11 +312,10 @@ func expected(s *jsonschema.Schema) string {
 
 // noAlternative reports that a value matches none of several subschemas: by their types if all
 // types are wrong, else by the faults of the alternative that comes closest.
-func (r *reporter) noAlternative(keyword string, e *jsonschema.ValidationError) []Fault {
-	at := pointer(e.InstanceLocation)
+func (r *reporter) noAlternative(keyword string, e *jsonschema.ValidationError, f pending) []pending {
 	var types []string
 	best, bestScore := -1, 0
-	var closest []Fault
+	var closest []pending
 	for i, cause := range e.Causes {
 		for {
 			if _, ok := cause.ErrorKind.(*kind.Reference); !ok || len(cause.Causes) != 1 {
@@ -309,31 +332,39 @@ func (r *reporter) noAlternative(keyword string, e *jsonschema.ValidationError) 
 			continue
 		}
 		faults := r.faults(cause)
-		if score := closeness(faults, at); best < 0 || score > bestScore {
+		if score := closeness(faults, f.pointer); best < 0 || score > bestScore {
 			best, bestScore, closest = i, score, faults
 		}
 	}
 	if best < 0 && len(types) > 0 {
-		return []Fault{{Pointer: at, Keyword: keyword, Message: fmt.Sprintf("expected %s, got %s", either(articles(types)), show(r.at(e.InstanceLocation)))}}
+		f.describe = func() (string, string) {
+			return keyword, fmt.Sprintf("expected %s, got %s", either(articles(types)), show(r.at(e.InstanceLocation)))
+		}
+		return []pending{f}
 	}
-	faults := []Fault{{Pointer: at, Keyword: keyword, Message: fmt.Sprintf("matches none of the %d allowed forms; the closest, form %d, has these faults", len(e.Causes), best+1)}}
-	for _, f := range closest {
-		f.Indent++
-		faults = append(faults, f)
+	f.describe = func() (string, string) {
+		return keyword, fmt.Sprintf("matches none of the %d allowed forms; the closest, form %d, has these faults", len(e.Causes), best+1)
+	}
+	faults := []pending{f}
+	for _, inner := range closest {
+		inner.indent++
+		faults = append(faults, inner)
 	}
 	return faults
 }
 
 // closeness scores an alternative: few faults and faults deep in the value are close, a wrong
 // constant means another form.
-func closeness(faults []Fault, at string) int {
+func closeness(faults []pending, at string) int {
 	score := 1000 - 10*len(faults)
 	for _, f := range faults {
-		if f.Keyword == "const" || f.Keyword == "enum" {
+		switch f.kind.(type) {
+		case *kind.Const, *kind.Enum:
 			score -= 200
-		}
-		if f.Pointer == at && (f.Keyword == "type" || f.Keyword == "false") {
-			score -= 500
+		case *kind.Type, *kind.FalseSchema:
+			if f.pointer == at {
+				score -= 500
+			}
 		}
 	}
 	return score

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -51,9 +52,6 @@ type Schema struct {
 	mu   sync.Mutex  // guards idle
 	idle []*instance // compiled and not in use
 }
-
-// maxIdle bounds the compiled instances that a schema keeps.
-const maxIdle = 4
 
 // New checks and compiles a schema. It fails if the schema is not JSON, exceeds a bound, names
 // another dialect, is not valid in its dialect, or has a local reference that leads nowhere. New
@@ -198,7 +196,7 @@ func (s *Schema) acquire() (*instance, error) {
 func (s *Schema) release(in *instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.idle) < maxIdle {
+	if len(s.idle) < runtime.GOMAXPROCS(0) { // no more validations than that run at once
 		s.idle = append(s.idle, in)
 	}
 }
