@@ -35,7 +35,7 @@ func compile(doc any, d Dialect) (in *instance, err error) {
 	c.AssertFormat()
 	c.AssertVocabs()
 	c.UseRegexpEngine(patterns.compile)
-	loader := stubLoader{fragments: fragments(doc, nil), loaded: map[string]bool{}}
+	loader := newStubLoader(doc)
 	c.UseLoader(loader)
 	var guards []*guard
 	c.RegisterVocabulary(&jsonschema.Vocabulary{
@@ -75,10 +75,35 @@ func readable(err error, d Dialect, doc any) error {
 	return errors.New(strings.ReplaceAll(err.Error(), rootURL, ""))
 }
 
-// A stubLoader returns a stub for every URL. A guard fails validation that reaches one.
+// A stubLoader returns the same stub for every URL. A guard fails validation that reaches it.
 type stubLoader struct {
-	fragments []string // those of all references, any of which may lead into the stub
-	loaded    map[string]bool
+	stub   map[string]any
+	cost   int // of reading the stub, in places that references lead to
+	loaded map[string]bool
+}
+
+const (
+	// maxStubCost bounds the cost of all stubs: each has the places of all.
+	maxStubCost = 4 << 20
+	// anchorCost is that of an anchor. The library compiles each in every stub.
+	anchorCost = 200
+)
+
+// newStubLoader makes a stub into which all references of a schema may lead.
+func newStubLoader(doc any) stubLoader {
+	stub := map[string]any{"$schema": stubMeta}
+	fragments := map[string]bool{}
+	collectFragments(doc, fragments)
+	cost := len(fragments)
+	for f := range fragments {
+		if strings.HasPrefix(f, "/") {
+			dig(stub, f)
+		} else if f != "" {
+			dig(stub, "/$defs/anchor-"+escapeToken(f))["$anchor"] = f
+			cost += anchorCost
+		}
+	}
+	return stubLoader{stub, cost, map[string]bool{}}
 }
 
 func (l stubLoader) Load(url string) (any, error) {
@@ -91,47 +116,38 @@ func (l stubLoader) Load(url string) (any, error) {
 			"$vocabulary": map[string]any{"https://json-schema.org/draft/2020-12/vocab/core": true},
 		}, nil
 	}
-	stub := map[string]any{"$schema": stubMeta}
-	for i, f := range l.fragments {
-		if strings.HasPrefix(f, "/") {
-			dig(stub, f)
-		} else if f != "" {
-			defs, ok := stub["$defs"].(map[string]any)
-			if !ok {
-				defs = map[string]any{}
-				stub["$defs"] = defs
-			}
-			defs[fmt.Sprintf("anchor-%d", i)] = map[string]any{"$anchor": f}
-		}
+	if l.cost*len(l.loaded) > maxStubCost {
+		return nil, errors.New("it has too many references to other documents")
 	}
-	return stub, nil
+	return l.stub, nil
 }
 
-// dig adds objects to obj so that the JSON pointer leads to one.
-func dig(obj map[string]any, pointer string) {
+// dig adds objects to obj so that the JSON pointer leads to one, and returns that.
+func dig(obj map[string]any, pointer string) map[string]any {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = unescapeToken(token)
 		next, ok := obj[token].(map[string]any)
 		if !ok {
-			next = map[string]any{"$comment": "outside"} // an empty object would get no guard
+			next = map[string]any{"x-outside": true} // no guard is added to an empty object; valid in a schema and in $defs
 			obj[token] = next
 		}
 		obj = next
 	}
+	return obj
 }
 
-// fragments appends the fragments of all references of a schema to other documents.
-func fragments(v any, found []string) []string {
+// collectFragments adds the fragments of all references of a schema to other documents.
+func collectFragments(v any, found map[string]bool) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			found = fragments(item, found)
+			collectFragments(item, found)
 		}
 	case map[string]any:
 		for name, value := range v {
 			ref, ok := value.(string)
 			if !ok {
-				found = fragments(value, found)
+				collectFragments(value, found)
 				continue
 			}
 			if name != "$ref" && name != "$dynamicRef" && name != "$recursiveRef" {
@@ -141,13 +157,10 @@ func fragments(v any, found []string) []string {
 				if decoded, err := url.PathUnescape(f); err == nil {
 					f = decoded
 				}
-				if !slices.Contains(found, f) {
-					found = append(found, f)
-				}
+				found[f] = true
 			}
 		}
 	}
-	return found
 }
 
 func escapeToken(token string) string {

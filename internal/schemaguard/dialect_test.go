@@ -137,7 +137,7 @@ func TestALocalReferenceThatLeadsNowhere(t *testing.T) {
 func TestRemoteReferencesAreNeverFollowed(t *testing.T) {
 	for _, ref := range []string{
 		"http://127.0.0.1:1/schema.json", "https://example.com/s.json#/definitions/a/b", "file:///etc/hostname",
-		"other.json", "/etc/passwd", "other.json#anchor", "urn:x:y#/type", "https://example.com/s.json#/properties/a%25b",
+		"other.json", "/etc/passwd", "other.json#anchor", "urn:x:y#/type", "https://example.com/s.json#/properties/a%25b", "https://example.com/s.json#/$defs/a", "https://example.com/s.json#/$defs",
 		"tenon://schemaguard/any-metaschema",
 	} {
 		for _, keyword := range []string{"$ref", "$dynamicRef"} {
@@ -150,6 +150,12 @@ func TestRemoteReferencesAreNeverFollowed(t *testing.T) {
 			if !errors.As(err, &broken) || !errors.Is(err, ErrRemote) || broken.Pointer != "/far" {
 				t.Errorf("%s %s, reached: got %v, want ErrRemote at /far", keyword, ref, err)
 			}
+		}
+	}
+	both := mustNew(t, `{"properties":{"a":{"$ref":"http://x.example/y#/$defs/z"},"b":{"$ref":"http://x.example/y#z"}}}`)
+	for _, value := range []string{`{"a":1}`, `{"b":1}`} {
+		if err := both.Validate([]byte(value), Limits{}); !errors.Is(err, ErrRemote) {
+			t.Errorf("a pointer beside an anchor, %s: got %v, want ErrRemote", value, err)
 		}
 	}
 	// Not even "not" turns what is unknown into a verdict.

@@ -10,7 +10,8 @@
 // 1e9999999 makes it panic. This package adds them, and messages that a model can act on.
 //
 //   - Nothing is fetched and no file is read. Validation that reaches a reference out of the schema
-//     fails with [ErrRemote]. The metaschemas of the dialects are built in.
+//     fails with [ErrRemote]. The metaschemas of the dialects are built in. A schema may refer to
+//     2,000 places in as many documents, or to a hundred anchors in as many.
 //   - A schema has at most [MaxSchemaSize] bytes and [MaxSubschemas] subschemas. Subschemas nested
 //     deeper than [MaxNesting] fail when validation reaches them.
 //   - A value has at most [MaxValues] values in it. Depth is counted as validation descends into

@@ -33,6 +33,9 @@ func TestNewGrowsWithTheSchema(t *testing.T) {
 		"a chain of references": func(n int) string {
 			return `{"$defs":{` + joined(n, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, min(i+1, n-1)) }) + `}}`
 		},
+		"references to other documents": func(n int) string {
+			return `{"anyOf":[` + joined(n, func(i int) string { return fmt.Sprintf(`{"$ref":"http://x.example/%d#/a%d"}`, i, i) }) + `]}`
+		},
 		"an enum": func(n int) string {
 			return `{"enum":[` + joined(n, func(i int) string { return fmt.Sprint(i) }) + `]}`
 		},
@@ -138,5 +141,47 @@ func TestHiddenWorkIsBounded(t *testing.T) {
 		if err := mustNew(t, tt.schema).Validate([]byte(tt.value), Limits{}); !errors.As(err, &limit) {
 			t.Errorf("%s: got %.200v, want a LimitError", name, err)
 		}
+	}
+}
+
+// Faults that are not listed cost no comparison of names: each listed name is compared with all
+// properties of the schema.
+//
+// fault H12
+func TestFaultsBeyondTheLimitCostLittle(t *testing.T) {
+	known := joined(500, func(i int) string { return fmt.Sprintf(`"property_%05d":{"type":"string"}`, i) })
+	for name, tt := range map[string]struct{ schema, item string }{
+		"unknown names": {`{"items":{"properties":{` + known + `},"additionalProperties":false}}`, `{"qroperty_%05d":0}`},
+		"missing names": {`{"items":{"required":["a"],"properties":{"a":{"type":"string","description":"` + strings.Repeat("d", 100) + `"}}}}`, `{"m%05d":0}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustNew(t, tt.schema)
+			growth.AtMost(t, 24<<20, []int{10, 100, 5000}, func(n int) int {
+				value := []byte(`[` + joined(n, func(i int) string { return fmt.Sprintf(tt.item, i) }) + `]`)
+				return growth.Bytes(func() {
+					var invalid *ValidationError
+					if err := s.Validate(value, Limits{}); !errors.As(err, &invalid) || len(invalid.Faults) != DefaultFaults {
+						t.Errorf("got %.200v", err)
+					}
+				})
+			})
+		})
+	}
+}
+
+// The library reads a document for each URL, with all places that references lead to.
+//
+// fault H2
+func TestReferencesToOtherDocumentsAreBounded(t *testing.T) {
+	for _, ref := range []string{`{"$ref":"http://x.example/%d#/a%d"}`, `{"$ref":"http://x.example/%d#a%d"}`} {
+		growth.AtMost(t, 512<<20, []int{100, 4000, 9000}, func(n int) int {
+			raw := []byte(`{"anyOf":[` + joined(n, func(i int) string { return fmt.Sprintf(ref, i, i) }) + `]}`)
+			return growth.Bytes(func() {
+				_, err := New(raw)
+				if bad := err != nil && strings.Contains(err.Error(), "too many references to other documents"); bad != (n > 100) {
+					t.Errorf("%d of %s: %v", n, ref, err)
+				}
+			})
+		})
 	}
 }
