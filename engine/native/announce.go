@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
 
@@ -87,7 +88,7 @@ func (s *session) announce() {
 		parts = append(parts, fmt.Sprintf("%d more tools can be loaded with %s now:\n%s", len(fresh), toolset.SearchTool, toolsearch.Summary(fresh, maxNames)))
 	}
 	if gone := missing(f.Announced.Tools, now.Tools); len(gone) > 0 && f.Active {
-		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), transcript.Clip(strings.Join(gone, ", "), maxGone)))
+		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), clip.Text(strings.Join(gone, ", "), maxGone)))
 	}
 	for server := range f.Announced.Instructions {
 		now.Instructions[server] = true
@@ -111,7 +112,7 @@ func (s *session) pendingText() string {
 		return ""
 	}
 	return fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
-		transcript.Clip(oneLines(names), maxGone), toolset.SearchTool)
+		clip.Text(oneLines(names), maxGone), toolset.SearchTool)
 }
 
 // missing are the names that were there and are no longer, sorted.

@@ -13,6 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -140,7 +141,7 @@ func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResu
 		return nil, err
 	}
 	if res.IsError {
-		return nil, fmt.Errorf("the permission prompt tool failed: %s", transcript.Clip(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
+		return nil, fmt.Errorf("the permission prompt tool failed: %s", clip.Text(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
 	}
 	v, err := permission.ParsePromptResult([]byte(res.Text()))
 	if err != nil {

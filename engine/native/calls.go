@@ -13,6 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -148,7 +149,7 @@ func (t *turn) await(c *call) *answer {
 	_, server, found := toolset.ServerOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	switch {
 	case found && server.Error != "":
-		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, transcript.Clip(server.Error, 500))
+		return misuse(c, "No such tool available: %s. MCP server %q is %s: %s", name, server.Name, server.Status, clip.Text(server.Error, 500))
 	case found:
 		return misuse(c, "No such tool available: %s. MCP server %q is %s", name, server.Name, server.Status)
 	case t.s.finder.Active:

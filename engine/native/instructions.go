@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -43,7 +43,7 @@ func instructions(status []mcphost.ServerStatus, policy *permission.Policy, know
 		b.WriteString(section)
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(&b, "\n\n[%d more servers have instructions for which there is no room: %s]", len(left), transcript.Clip(strings.Join(left, ", "), maxGone))
+		fmt.Fprintf(&b, "\n\n[%d more servers have instructions for which there is no room: %s]", len(left), clip.Text(strings.Join(left, ", "), maxGone))
 	}
 	if b.Len() == 0 {
 		return ""
@@ -83,5 +83,5 @@ func forbidden(policy *permission.Policy, server string) bool {
 
 // oneLine is a name of somebody else's in one short line, in which nobody speaks as the host.
 func oneLine(name string) string {
-	return noTags.Replace(transcript.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100))
+	return noTags.Replace(clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100))
 }

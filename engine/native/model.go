@@ -12,6 +12,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 const (
@@ -52,7 +53,7 @@ func (t *turn) request() (*messages.Response, *messages.Failure) {
 		f := messages.Classify(err)
 		if f.AboutReferences() && s.finder.Active && !s.plainly() {
 			s.api.Plain.Store(true)
-			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", transcript.Clip(f.Text, 300))
+			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", clip.Text(f.Text, 300))
 			continue
 		}
 		if f.Tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
@@ -103,7 +104,7 @@ func (t *turn) again(f *messages.Failure, attempt, unreachable int) bool {
 		return false
 	}
 	wait := messages.Backoff(attempt, f.After)
-	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.Status), f.Kind, transcript.Clip(f.Text, 500)})
+	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.Status), f.Kind, clip.Text(f.Text, 500)})
 	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
 		"attempt", attempt, "wait", wait, "status", f.Status, "error", f.Text)
 	timer := time.NewTimer(wait)
@@ -145,10 +146,10 @@ func (t *turn) quarantine(f *messages.Failure) bool {
 		return false
 	}
 	tl := s.offer.Sent[f.Tool]
-	s.quarantined[tl.FullName] = "the API refused it: " + transcript.Clip(f.Text, 300)
+	s.quarantined[tl.FullName] = "the API refused it: " + clip.Text(f.Text, 300)
 	s.finder.Refused(tl.Model.Name)
 	s.freshTable(t.ctx)
-	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, transcript.Clip(f.Text, 300))
+	s.warn("tool_quarantined", "Tool %s of MCP server %q is left out from now on, because the API refused it: %s", tl.Name, tl.Server, clip.Text(f.Text, 300))
 	return true
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -183,7 +184,7 @@ func (t *turn) expand(in *agent.Input) ([]transcript.Part, string) {
 	c, rest, ok := t.findCommand(text[1:])
 	if !ok {
 		name, _, _ := strings.Cut(text, " ")
-		return nil, fmt.Sprintf("Unknown command: %s. %s", transcript.Clip(oneLine(name), 200), t.knownCommands())
+		return nil, fmt.Sprintf("Unknown command: %s. %s", clip.Text(oneLine(name), 200), t.knownCommands())
 	}
 	args, err := commandArguments(c.Arguments, rest)
 	if err != nil {
@@ -238,7 +239,7 @@ func (t *turn) knownCommands() string {
 	if len(names) == 0 {
 		return "No connected MCP server has prompts."
 	}
-	return "There are: " + transcript.Clip(strings.Join(names, ", "), 1000)
+	return "There are: " + clip.Text(strings.Join(names, ", "), 1000)
 }
 
 // commandArguments reads the arguments of a command: by their order, or by name.
@@ -264,7 +265,7 @@ func commandArguments(declared []agent.CommandArgument, text string) (map[string
 		args[a.Name], open = open[0], open[1:]
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("%d arguments too many, from %q on (quote an argument that has space in it)", len(open), transcript.Clip(open[0], 100))
+		return nil, fmt.Errorf("%d arguments too many, from %q on (quote an argument that has space in it)", len(open), clip.Text(open[0], 100))
 	}
 	for _, a := range declared {
 		if _, given := args[a.Name]; a.Required && !given {

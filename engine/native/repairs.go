@@ -10,6 +10,7 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // benign are the kinds of repairs that the history of an undisturbed run has as well: what the API
@@ -61,7 +62,7 @@ func (s *session) settleReferences() {
 			tl := s.table.ByName[name]
 			what := toolset.Unavailable
 			if tl != nil && !tl.Own {
-				what = transcript.Clip(toolset.FirstLine(tl.Model.Description), 200)
+				what = clip.Text(toolset.FirstLine(tl.Model.Description), 200)
 			} else {
 				tl = nil
 				gone = append(gone, name)
@@ -74,9 +75,9 @@ func (s *session) settleReferences() {
 		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
 		if !s.finder.Active {
 			p.Raw, p.Plain = p.Plain, nil
-			s.given.Repair(ref.Index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", transcript.Clip(strings.Join(ref.Names, ", "), 200))
+			s.given.Repair(ref.Index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", clip.Text(strings.Join(ref.Names, ", "), 200))
 		} else if len(gone) > 0 {
-			s.given.Repair(ref.Index, agent.RepairReference, "tools that are referred to are not there: %s", transcript.Clip(strings.Join(gone, ", "), 200))
+			s.given.Repair(ref.Index, agent.RepairReference, "tools that are referred to are not there: %s", clip.Text(strings.Join(gone, ", "), 200))
 		}
 	}
 	s.given.References = nil

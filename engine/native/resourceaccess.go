@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -97,7 +98,7 @@ func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string)
 	why := "neither its list of resources nor a template of it covers this URI. " + listResourcesTool + " has both"
 	for _, err := range []error{errList, errTemplates} {
 		if err != nil {
-			why += fmt.Sprintf(" (they could not be listed whole: %s)", transcript.Clip(err.Error(), 300))
+			why += fmt.Sprintf(" (they could not be listed whole: %s)", clip.Text(err.Error(), 300))
 			break
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -138,7 +139,7 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 func (t *turn) resourcesOf(srv resourceServer) listing {
 	var l listing
 	failed := func(what string, err error) {
-		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, transcript.Clip(err.Error(), 500))))
+		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip.Text(err.Error(), 500))))
 	}
 	resources, err := srv.host.Resources(t.ctx, srv.name)
 	for _, r := range resources {
@@ -196,14 +197,14 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, err.Error())
 	}
 	if why := t.s.uncovered(t.ctx, srv, in.URI); why != "" && t.ctx.Err() == nil {
-		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q was not asked for: %s.", transcript.Clip(in.URI, 300), srv.name, why))
+		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q was not asked for: %s.", clip.Text(in.URI, 300), srv.name, why))
 	}
 	res, err := srv.host.ReadResource(t.ctx, srv.name, in.URI)
 	switch {
 	case t.ctx.Err() != nil:
 		return errorAnswer(c, textInterrupted)
 	case err != nil:
-		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q could not be read: %s", transcript.Clip(in.URI, 300), srv.name, err))
+		return errorAnswer(c, fmt.Sprintf("Resource %s of server %q could not be read: %s", clip.Text(in.URI, 300), srv.name, err))
 	}
 	wrapped := &mcpserver.Result{}
 	for _, r := range res.Contents {
@@ -217,7 +218,7 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 		}
 	}
 	if len(wrapped.Content) == 0 {
-		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", transcript.Clip(in.URI, 300), srv.name))
+		return textAnswer(c, fmt.Sprintf("Resource %s of server %q is empty.", clip.Text(in.URI, 300), srv.name))
 	}
 	blocks := toolresult.Convert(t.ctx, srv.name, "resource", wrapped, &toolresult.ConvertOptions{Save: t.s.store.Save})
 	return t.fitAnswer(c, srv.name, "resource", blocks)

@@ -12,6 +12,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
@@ -206,7 +207,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 		name := tl.Model.Name
 		out.Matches = append(out.Matches, name)
 		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: name})})
-		fmt.Fprintf(&plain, "%s: %s\n", name, transcript.Clip(toolset.FirstLine(tl.Model.Description), 200))
+		fmt.Fprintf(&plain, "%s: %s\n", name, clip.Text(toolset.FirstLine(tl.Model.Description), 200))
 	}
 	note := f.note(pending)
 	a := answer{raw: transcript.Encode(out)}
@@ -230,7 +231,7 @@ func (f *finding) note(pending []string) string {
 	var lines []string
 	say := func(format string, names []string) {
 		if len(names) > 0 {
-			lines = append(lines, fmt.Sprintf(format, transcript.Clip(oneLines(names), 1000)))
+			lines = append(lines, fmt.Sprintf(format, clip.Text(oneLines(names), 1000)))
 		}
 	}
 	say("Loaded already: %s.", f.ready)

@@ -14,6 +14,7 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -176,7 +177,7 @@ func (h *toolHook) call(ctx context.Context, event json.RawMessage) (*hookReply,
 		text = string(res.StructuredContent)
 	}
 	if res.IsError {
-		return nil, errors.New(transcript.Clip(text, 500))
+		return nil, errors.New(clip.Text(text, 500))
 	}
 	return parseReply(h.Event, text, h.Block)
 }
@@ -229,20 +230,20 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 		case event == "UserPromptSubmit" || event == "SessionStart":
 			return &hookReply{out: agent.HookOutput{AdditionalContext: toolresult.EscapeHostTags(text)}}, nil
 		case strict:
-			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", transcript.Clip(text, 200))
+			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip.Text(text, 200))
 		}
 		return nil, nil
 	}
 	known := slices.ContainsFunc(replyFields, func(name string) bool { _, ok := fields[name]; return ok })
 	if strict && len(fields) > 0 && !known {
-		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", transcript.Clip(text, 200))
+		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip.Text(text, 200))
 	}
 	r := new(hookReply)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil, fmt.Errorf("the tool's answer is no output of a hook: %w", err)
 	}
 	if name := r.Specific.Event; name != "" && name != event {
-		return nil, fmt.Errorf("the tool's answer is for %q", transcript.Clip(name, 50))
+		return nil, fmt.Errorf("the tool's answer is for %q", clip.Text(name, 50))
 	}
 	r.fence()
 	r.out = agent.HookOutput{SystemMessage: r.SystemMessage, AdditionalContext: r.Specific.AdditionalContext}
@@ -275,7 +276,7 @@ func (r *hookReply) preToolUse() (*agent.PreToolUseOutput, error) {
 		out.Decision, out.Reason = permission.Allow, r.Reason
 	}
 	if !slices.Contains([]permission.Behavior{"", permission.Allow, permission.Deny, permission.Ask, "defer"}, out.Decision) {
-		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", transcript.Clip(string(out.Decision), 50))
+		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", clip.Text(string(out.Decision), 50))
 	}
 	if out.Decision == "defer" {
 		out.Decision = ""

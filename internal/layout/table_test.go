@@ -73,11 +73,11 @@ var rooms = []room{
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
 	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
-	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult"}},
-	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent"}},
+	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult", "internal/clip"}},
+	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent", "internal/clip"}},
 	{path: "engine/native/internal/toolset", imports: []string{
 		"engine/native/internal/transcript", "engine/native/internal/messages", "agent", "mcphost", "mcpserver",
-		"permission", "toolresult", "toolschema", "toolsearch", "internal/schemaguard", "internal/toolname",
+		"permission", "toolresult", "toolschema", "toolsearch", "internal/clip", "internal/schemaguard", "internal/toolname",
 	}},
 	{
 		path: "engine/native",
@@ -85,7 +85,7 @@ var rooms = []room{
 			"engine/native/internal/transcript", "engine/native/internal/messages", "engine/native/internal/toolset",
 			"engine/internal/kit",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "toolresult", "toolschema", "toolsearch", "permission",
-			"internal/toolname", "internal/schemaguard",
+			"internal/clip", "internal/toolname",
 		},
 	},
 	{path: "engine/claudecode/event", imports: []string{"agent", "internal/jsonscan"}},

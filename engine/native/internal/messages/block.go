@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // Message is the block as the program hears it. That of a whole block is made once.
@@ -117,9 +118,9 @@ func (b *Block) Arguments() (json.RawMessage, error) {
 	case len(raw) == 0 || string(raw) == "null":
 		return empty, nil
 	case !json.Valid(raw):
-		return empty, fmt.Errorf("it is not valid JSON: %s", transcript.Clip(string(raw), 200))
+		return empty, fmt.Errorf("it is not valid JSON: %s", clip.Text(string(raw), 200))
 	case raw[0] != '{':
-		return empty, fmt.Errorf("it is not a JSON object: %s", transcript.Clip(string(raw), 200))
+		return empty, fmt.Errorf("it is not a JSON object: %s", clip.Text(string(raw), 200))
 	}
 	return transcript.FixSurrogates(bytes.Clone(raw)), nil
 }

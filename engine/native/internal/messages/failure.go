@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // A Failure is why a request failed, in the terms of the messages that report it.
@@ -92,7 +92,7 @@ func (f *Failure) fromAPI(api *anthropic.Error) {
 	f.Kind = kindOf(f.Status, typ, api.Message)
 	message := api.Message
 	if message == "" {
-		message = transcript.Clip(strings.TrimSpace(api.RawJSON()), 500)
+		message = clip.Text(strings.TrimSpace(api.RawJSON()), 500)
 	}
 	if message == "" {
 		message = http.StatusText(f.Status)

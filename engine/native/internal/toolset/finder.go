@@ -10,7 +10,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
-	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/schemaguard"
 	"github.com/tenon-sdk/tenon/toolsearch"
 )
@@ -180,7 +180,7 @@ func (f *Finder) Unread(tl *Tool) bool {
 // SchemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
 func SchemaHint(tl *Tool) string {
 	return fmt.Sprintf("The definition of %s was not loaded when it was called. It can be loaded with %s (select:%s). Its input schema is: %s",
-		tl.Model.Name, SearchTool, tl.Model.Name, transcript.Clip(string(tl.Model.InputSchema), maxHint))
+		tl.Model.Name, SearchTool, tl.Model.Name, clip.Text(string(tl.Model.InputSchema), maxHint))
 }
 
 // FitsSchema reports whether a call's arguments are what a tool's schema asks for, as far as that can be

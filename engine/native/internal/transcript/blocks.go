@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // maxNesting is how deep JSON of a history may be nested. The API's own bound is for the whole request.
@@ -121,7 +122,7 @@ func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block
 		if slices.Contains(userKinds, b.Type) && (!inResult || b.Type != "container_upload") {
 			return l.document(index, b)
 		}
-		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out", Clip(b.Type, 40))
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out", clip.Text(b.Type, 40))
 	case nil:
 		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
 	default:
@@ -167,7 +168,7 @@ func (l *Loader) extras(index int, kind string, extra agent.Fields, keep ...stri
 		}
 	}
 	if len(gone) > 0 {
-		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, Clip(strings.Join(gone, ", "), 200))
+		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, clip.Text(strings.Join(gone, ", "), 200))
 	}
 	return kept
 }
@@ -221,7 +222,7 @@ func (l *Loader) citations(index int, extra agent.Fields) agent.Fields {
 func (l *Loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
 	use := &agent.ToolUseBlock{ID: b.ID, Name: ValidName(b.Name), Input: b.Input, Extra: l.extras(index, "tool_use", b.Extra, "caller")}
 	if use.Name != b.Name {
-		l.Repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", Clip(b.Name, 150), use.Name)
+		l.Repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", clip.Text(b.Name, 150), use.Name)
 	}
 	if caller := use.Extra["caller"]; caller != nil && !kit.IsObject(caller) {
 		l.Repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
@@ -231,7 +232,7 @@ func (l *Loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
 	case len(raw) == 0 || string(raw) == "null":
 		use.Input = json.RawMessage("{}")
 	case raw[0] != '{' || !validJSON(raw):
-		l.Repair(index, agent.RepairMalformed, "the input of a call of %s was replaced by {}: it is no JSON object", Clip(use.Name, 100))
+		l.Repair(index, agent.RepairMalformed, "the input of a call of %s was replaced by {}: it is no JSON object", clip.Text(use.Name, 100))
 		use.Input = json.RawMessage("{}")
 	}
 	return use
@@ -260,7 +261,7 @@ func (l *Loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 		}
 	}
 	if why != "" {
-		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", Clip(b.Type, 40), why)
+		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", clip.Text(b.Type, 40), why)
 		return d, false
 	}
 	d.Raw = Canonical(Encode(b))
@@ -336,7 +337,7 @@ func (l *Loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.Tool
 		out.Content = append(out.Content, l.Readable(index, b, true)...)
 	}
 	if len(names) > 0 && (r.IsError || len(names) < len(out.Content)) {
-		l.Repair(index, agent.RepairReference, "references to tools stood beside something else, so words stand for them: %s", Clip(strings.Join(names, ", "), 200))
+		l.Repair(index, agent.RepairReference, "references to tools stood beside something else, so words stand for them: %s", clip.Text(strings.Join(names, ", "), 200))
 		out.Content, names = WithoutReferences(out.Content), nil
 	}
 	if r.IsError {

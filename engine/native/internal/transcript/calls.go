@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // The texts that stand for what is missing in a history.
@@ -42,7 +43,7 @@ func (l *Loader) build() {
 		if l.history.ids[r.block.ToolUseID] {
 			kind, what = agent.RepairDuplicate, "there is another one for the call"
 		}
-		l.Repair(r.index, kind, "a tool result was left out, because %s: %s", what, Clip(r.block.ToolUseID, 100))
+		l.Repair(r.index, kind, "a tool result was left out, because %s: %s", what, clip.Text(r.block.ToolUseID, 100))
 	}
 }
 
@@ -82,7 +83,7 @@ func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 			if name := l.freeID(id); name != id {
 				renamed := *use
 				renamed.ID = name
-				l.Repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", Clip(id, 100), name)
+				l.Repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", clip.Text(id, 100), name)
 				it.parts[i].call, it.parts[i].Raw = &renamed, EncodeBlock(&renamed)
 				if r := taken[use]; r != nil {
 					answer := *r.block
@@ -133,11 +134,11 @@ func (l *Loader) addAnswer(k int, p draft, r *givenResult) {
 	switch {
 	case r == nil:
 		errorText = TextUnanswered
-		l.Repair(p.index, agent.RepairUnanswered, "a tool call without a result was answered with an error: %s", Clip(p.call.ID, 100))
+		l.Repair(p.index, agent.RepairUnanswered, "a tool call without a result was answered with an error: %s", clip.Text(p.call.ID, 100))
 	case r.refused != "":
 		errorText = DroppedResult(r.refused)
 	case r.after != k+1:
-		l.Repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", Clip(p.call.ID, 100))
+		l.Repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", clip.Text(p.call.ID, 100))
 	}
 	if errorText != "" {
 		block := &agent.ToolResultBlock{ToolUseID: p.call.ID, IsError: true, Content: agent.TextContent(errorText)}
@@ -200,5 +201,5 @@ func rawParts(drafts []draft) []Part {
 
 // DroppedResult answers a call whose result the API refused.
 func DroppedResult(why string) string {
-	return "The result of this tool call was dropped because the API refused it: " + Clip(why, 500)
+	return "The result of this tool call was dropped because the API refused it: " + clip.Text(why, 500)
 }

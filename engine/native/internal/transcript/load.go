@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // Loaded is what came of Options.History, beside the history itself.
@@ -166,7 +167,7 @@ func (l *Loader) choose(msgs []agent.Message) []*choice {
 			}
 		case *agent.Unknown:
 			if m.Err != nil || m.Type == "assistant" || m.Type == "user" {
-				l.Repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", Clip(m.Type, 40), m.Err)
+				l.Repair(i, agent.RepairMalformed, "a message of type %q that could not be read was left out: %v", clip.Text(m.Type, 40), m.Err)
 			}
 		}
 	}
@@ -357,7 +358,7 @@ func (l *Loader) dropHalves() {
 			half := id != "" && (!answered[id] || seen[p.use+"\n"+p.answers])
 			seen[p.use+"\n"+p.answers] = true
 			if half {
-				l.Repair(p.index, agent.RepairMalformed, "the use of a server tool without its result, or the other way round, was left out: %s", Clip(id, 100))
+				l.Repair(p.index, agent.RepairMalformed, "the use of a server tool without its result, or the other way round, was left out: %s", clip.Text(id, 100))
 			}
 			return half
 		})

@@ -16,6 +16,7 @@ import (
 	_ "golang.org/x/image/webp" // to be measured
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
@@ -47,7 +48,7 @@ func (l *Loader) Image(index int, b *agent.ImageBlock) []agent.Block {
 		return l.mediaNote(index, "An image", "it names no file")
 	case "base64":
 	default:
-		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", Clip(src.Type, 40)))
+		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", clip.Text(src.Type, 40)))
 	}
 	data, clean := decodeBase64(src.Data)
 	if data == nil {
@@ -57,7 +58,7 @@ func (l *Loader) Image(index int, b *agent.ImageBlock) []agent.Block {
 		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
 	}
 	fitted := scaledImage(l.ctx, src.MediaType, data)
-	l.Repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", Clip(fitted.Text(), 300))
+	l.Repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip.Text(fitted.Text(), 300))
 	return fitted
 }
 
@@ -129,7 +130,7 @@ func (l *Loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	before := len(fields)
 	gone, whole := documentShapes[b.Type].fit(fields)
 	if len(gone) > 0 {
-		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, Clip(strings.Join(gone, ", "), 200))
+		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, clip.Text(strings.Join(gone, ", "), 200))
 	}
 	changed := len(fields) != before
 	for _, name := range []string{"title", "context", "file_id"} {
@@ -168,7 +169,7 @@ func (l *Loader) source(raw json.RawMessage) string {
 	typ := stringIn(fields, "type")
 	s, ok := sourceShapes[typ]
 	if !ok {
-		return fmt.Sprintf("its source is of the unknown type %q", Clip(typ, 40))
+		return fmt.Sprintf("its source is of the unknown type %q", clip.Text(typ, 40))
 	}
 	before := len(fields)
 	if _, whole := s.fit(fields); !whole || len(fields) != before {

@@ -7,17 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Clip shortens s to about n bytes, at the boundary of a character.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
-}
-
 // illegal matches what the API takes neither in an ID nor in the name of a tool.
 var illegal = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 

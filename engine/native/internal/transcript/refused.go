@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // A givenReference is a result of the history that refers to tools.
@@ -47,7 +48,7 @@ func (g *Loaded) ReplaceRefused(h *History, refusal, model string, thoughts Thou
 		kind := g.replace(h, i, k)
 		return agent.HistoryRepair{
 			Index: g.origins[i][k], Kind: agent.RepairRefused,
-			Detail: fmt.Sprintf("the API refused a %s block, and words stand for it from now on: %s", kind, Clip(refusal, 300)),
+			Detail: fmt.Sprintf("the API refused a %s block, and words stand for it from now on: %s", kind, clip.Text(refusal, 300)),
 		}, kind != ""
 	}
 	return none, false
@@ -66,7 +67,7 @@ func (g *Loaded) replace(h *History, i, k int) string {
 		}
 		e := &h.Entries[i]
 		e.Calls = slices.DeleteFunc(slices.Clone(e.Calls), func(id string) bool { return id == b.ID })
-		*p = TextPart(fmt.Sprintf("[A call of %s with the input %s]", b.Name, Clip(string(b.Input), 2000)))
+		*p = TextPart(fmt.Sprintf("[A call of %s with the input %s]", b.Name, clip.Text(string(b.Input), 2000)))
 	case *agent.ToolResultBlock:
 		text := b.Text()
 		if text != "" {
