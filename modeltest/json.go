@@ -33,17 +33,21 @@ func checkJSON(data []byte) *jsonError {
 	}
 	var v json.RawMessage
 	if err := json.Unmarshal(data, &v); err != nil {
-		at := 0
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			at = max(int(syntax.Offset)-1, 0)
-		}
-		return &jsonError{err.Error(), at}
+		return asJSONError(err, 0)
 	}
 	if at := loneSurrogate(data); at >= 0 {
 		return &jsonError{"lone surrogate in string", at}
 	}
 	return nil
+}
+
+// asJSONError converts an error of encoding/json. An error without a place is at the offset end.
+func asJSONError(err error, end int) *jsonError {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		end = max(int(syntax.Offset)-1, 0)
+	}
+	return &jsonError{err.Error(), end}
 }
 
 // nesting returns the deepest nesting of arrays and objects in a JSON text.

@@ -2,7 +2,6 @@ package modeltest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -92,22 +91,16 @@ func (p *promptParser) object(name string, start int) {
 	dec := json.NewDecoder(strings.NewReader(p.text[start:]))
 	var input json.RawMessage
 	err := dec.Decode(&input)
-	bad := &jsonError{at: len(p.text)}
-	if err == nil {
-		if bad = checkJSON(input); bad == nil {
-			c.input = input
-			p.to(start + int(dec.InputOffset()))
-			p.broken = false
-			return
-		}
-		bad.at += start
-	} else {
-		bad.msg = err.Error()
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			bad.at = start + max(int(syntax.Offset)-1, 0)
-		}
+	var bad *jsonError
+	if err != nil {
+		bad = asJSONError(err, len(p.text)-start)
+	} else if bad = checkJSON(input); bad == nil {
+		c.input = input
+		p.to(start + int(dec.InputOffset()))
+		p.broken = false
+		return
 	}
+	bad.at += start
 	p.to(bad.at)
 	c.wrong = fmt.Sprintf("its JSON is malformed at line %d, column %d: %s (the rest of that line was not read)",
 		p.line, p.column+1, bad.msg)
