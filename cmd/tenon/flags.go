@@ -122,7 +122,7 @@ func (l *sourceList) Set(s string) error {
 	return nil
 }
 
-// splitRules splits a list of tool rules. What stands in parentheses belongs to its rule.
+// splitRules splits a list of tool rules at commas and spaces outside parentheses.
 func splitRules(s string) []string {
 	var (
 		rules []string

@@ -54,7 +54,7 @@ func reason(s mcphost.ServerStatus) string {
 	}
 	text := s.Error
 	for _, opening := range []string{"connecting to MCP server %q: ", "MCP server %q: "} {
-		text = strings.TrimPrefix(text, fmt.Sprintf(opening, s.Name)) // the name stands beside it
+		text = strings.TrimPrefix(text, fmt.Sprintf(opening, s.Name)) // the row has the name
 	}
 	return oneLine(text)
 }
@@ -118,7 +118,7 @@ func reasonWithRemedy(s mcphost.ServerStatus) string {
 	return reason(s)
 }
 
-// advice is what to do about a server that is not connected: what the host says, or what goes with the cause.
+// advice returns the remedy for a server that is not connected: that of the host, or one for the cause.
 func advice(s mcphost.ServerStatus) string {
 	var (
 		ce  *mcphost.ConnectError

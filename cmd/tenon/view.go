@@ -78,8 +78,8 @@ func (v *view) init(m *agent.SystemInit) {
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
 
-// warnedAttempt is the failed request after which one who sees no progress is told that it may take a while. Where no
-// answer came at all, it is the first.
+// warnedAttempt is the number of failed requests after which a run without a progress line warns that it may take a
+// while. If no answer came at all, the first failed request warns.
 const warnedAttempt = 3
 
 func (v *view) system(m *agent.System) {

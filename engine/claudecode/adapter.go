@@ -270,8 +270,8 @@ func (a *adapter) refuseRounded(ctx context.Context, tool, number string) *mcpse
 		"The tool was not called. Give it as a string if the tool takes one.", number, maxSafeInteger)
 }
 
-// convert returns a result of which the CLI shows the model everything. Of an error result the CLI
-// shows only the texts. It shows structured content in place of all texts, with rounded numbers.
+// convert returns a result in a form that the CLI shows to the model completely. Of an error result
+// the CLI shows only the texts. Structured content replaces all texts, and its numbers are rounded.
 func (a *adapter) convert(ctx context.Context, tool string, r *mcpserver.Result) *mcpserver.Result {
 	out := *r
 	isStructured := func(b mcp.Content) bool {

@@ -143,7 +143,7 @@ func tooLong(list []string) bool {
 	return n > argLimit
 }
 
-// directories returns the folders beside the session's own.
+// directories returns the additional folders of the session.
 func directories(e *Options, o *agent.Options) []string {
 	return slices.Concat(o.AdditionalDirectories, e.AdditionalDirectories)
 }
