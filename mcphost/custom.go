@@ -14,8 +14,9 @@ import (
 )
 
 // InMemory returns the configuration of a server that is made with the official MCP library and
-// runs in this process. A server may be part of any number of hosts. A panic of its handlers fails
-// the request.
+// runs in this process. Any number of hosts may use it. A panic of the server's handlers fails the
+// request: InMemory adds a middleware to s for that, so call it once for each server and reuse the
+// configuration.
 func InMemory(s *mcp.Server) Custom {
 	if s == nil {
 		return Custom{}
