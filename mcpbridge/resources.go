@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 

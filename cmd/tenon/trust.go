@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	sdkconfig "github.com/anthropics/anthropic-sdk-go/v2/config"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
+
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
+
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
