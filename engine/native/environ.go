@@ -1,21 +1,14 @@
 package native
 
-import "os"
+import "github.com/tenon-sdk/tenon/engine/internal/kit"
 
 // environ looks variables up in an overlay and then in the process environment.
 type environ map[string]string
 
 func (e environ) get(name string) string {
-	if v, ok := e[name]; ok {
-		return v
-	}
-	return os.Getenv(name)
+	v, _ := e.lookup(name)
+	return v
 }
 
 // lookup looks a variable up, empty or not.
-func (e environ) lookup(name string) (string, bool) {
-	if v, ok := e[name]; ok {
-		return v, true
-	}
-	return os.LookupEnv(name)
-}
+func (e environ) lookup(name string) (string, bool) { return kit.Lookup(e)(name) }

@@ -84,7 +84,7 @@ func readTheirs(o *agent.Options, sources []agent.SettingSource) (f *Files, abov
 	}
 	scopes := scopesOf(sources)
 	var problems []mcpconfig.Problem
-	f.Settings, problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(o.Env), TrustFile: TrustFile(o)})
+	f.Settings, problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: Lookup(o.Env), TrustFile: TrustFile(o)})
 	env := maps.Clone(f.Settings.Env)
 	maps.Copy(env, o.Env)
 	f.readServers(o, scopes, env)

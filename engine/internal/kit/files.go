@@ -49,7 +49,7 @@ func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Fi
 	f := &Files{}
 	scopes := scopesOf(sources)
 	f.Settings, f.Problems = mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
-		Dir: o.Dir, SettingSources: scopes, Settings: settings, LookupEnv: lookup(o.Env), TrustFile: TrustFile(o),
+		Dir: o.Dir, SettingSources: scopes, Settings: settings, LookupEnv: Lookup(o.Env), TrustFile: TrustFile(o),
 	})
 	for _, p := range f.Problems {
 		if p.Level == mcpconfig.LevelFile && settings != "" && p.Named {
@@ -79,7 +79,7 @@ func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[
 	if o.StrictMCPConfig || len(scopes) == 0 {
 		return
 	}
-	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: lookup(env), TrustFile: TrustFile(o)})
+	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: o.Dir, SettingSources: scopes, LookupEnv: Lookup(env), TrustFile: TrustFile(o)})
 	guards := cfg.KeepGuards(slices.Concat(f.Settings.Hooks, otherHooks(o)), o.PermissionPromptTool)
 	var more []mcpconfig.Problem
 	f.Servers, more = cfg.ServerConfigs()
@@ -103,8 +103,8 @@ func TrustFile(o *agent.Options) func(file string, contents []byte) bool {
 	return nil
 }
 
-// lookup looks a variable up in an overlay, then in the process environment.
-func lookup(env map[string]string) func(name string) (string, bool) {
+// Lookup returns a function that looks a variable up in an overlay, then in the process environment.
+func Lookup(env map[string]string) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		if v, ok := env[name]; ok {
 			return v, true

@@ -13,6 +13,6 @@ func otherHooks(o *agent.Options) []mcpconfig.ToolHook {
 	if slices.Contains(o.SettingSources, agent.SourceUser) {
 		sources = append(sources, mcpconfig.ScopeUser)
 	}
-	s, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: sources, Settings: o.Settings, LookupEnv: lookup(o.Env)})
+	s, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: sources, Settings: o.Settings, LookupEnv: Lookup(o.Env)})
 	return s.Hooks
 }
