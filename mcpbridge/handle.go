@@ -176,6 +176,9 @@ func (b *Bridge) request(parent context.Context, c *call) (json.RawMessage, erro
 	case err == nil:
 		return rpcmsg.ResultReply(c.message.ID, result), nil
 	case errors.Is(cause, mcpserver.ErrClosed):
+		if errors.Is(err, mcpserver.ErrClosed) {
+			cause = err // says whether a tool may have run
+		}
 		err = mcpserver.ProtocolError(cause, "")
 	case parent.Err() != nil:
 		return nil, parent.Err()

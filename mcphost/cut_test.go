@@ -3,6 +3,7 @@ package mcphost
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/mcpbridge"
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
@@ -174,9 +176,7 @@ func TestTimedOutCallsSayThatTheToolMayHaveRun(t *testing.T) {
 	}
 }
 
-// The limits and panics that a server in this process has for itself are in the host's log, too, and a result of
-// time that ran out says that the tool may have run.
-// fault G5
+// The limits and panics that a server in this process has for itself are in the host's log, too.
 // fault G6
 func TestFailuresInThisProcessAreLogged(t *testing.T) {
 	var log syncBuffer
@@ -187,7 +187,7 @@ func TestFailuresInThisProcessAreLogged(t *testing.T) {
 	connected(t, h)
 	ctx := WithLogAttrs(soon(t), slog.String("session", "s1"))
 	res, err := h.CallServer(ctx, "local", "wait", nil, &CallOptions{ToolUseID: "toolu_1"})
-	if err != nil || !res.IsError || !strings.HasSuffix(plainText(res), "\nThe tool may have run.") {
+	if err != nil || !res.IsError || !strings.HasSuffix(plainText(res), "timed out after 50ms; the tool may have run") {
 		t.Errorf("got %+v, %v", res, err)
 	}
 	if _, err := h.CallServer(ctx, "local", "panic", nil, &CallOptions{ToolUseID: "toolu_2"}); err != nil {
@@ -201,6 +201,78 @@ func TestFailuresInThisProcessAreLogged(t *testing.T) {
 			t.Errorf("%d records %s in %s", n, want, log.String())
 		}
 	}
+}
+
+// ownServer returns a server whose tool wait runs until its context ends, and reports when it runs.
+func ownServer(o *mcpserver.Options) (s *mcpserver.Server, running chan struct{}) {
+	s, running = mcpserver.New("own", o), make(chan struct{}, 1)
+	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+		running <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	return s, running
+}
+
+// overEachTransport connects a host to servers made by own and runs f for each transport.
+func overEachTransport(t *testing.T, o *mcpserver.Options, f func(t *testing.T, h *Host, s *mcpserver.Server, running <-chan struct{})) {
+	for name, serveIt := range map[string]func(t *testing.T, s *mcpserver.Server) ServerConfig{
+		"in process": func(_ *testing.T, s *mcpserver.Server) ServerConfig { return InProcess(s) },
+		"http": func(t *testing.T, s *mcpserver.Server) ServerConfig {
+			return HTTP{URL: serve(t, mcpserver.NewHTTPHandler(s, nil)).URL}
+		},
+		"stdio": func(t *testing.T, s *mcpserver.Server) ServerConfig {
+			return Custom{Key: "stdio", Open: func(context.Context) (mcp.Transport, error) {
+				toServer, fromHost := io.Pipe()
+				toHost, fromServer := io.Pipe()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_ = mcpbridge.ServeStdio(t.Context(), s, &mcpbridge.StdioOptions{In: toServer, Out: fromServer})
+				}()
+				t.Cleanup(func() { _, _ = toServer.Close(), toHost.Close(); <-ended })
+				return &mcp.IOTransport{Reader: toHost, Writer: fromHost}, nil
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, running := ownServer(o)
+			h := newHost(t, map[string]ServerConfig{"own": serveIt(t, s)})
+			connected(t, h)
+			f(t, h, s, running)
+		})
+	}
+}
+
+// A call that exceeds the server's own time limit says that the tool may have run, over each transport.
+// fault G5
+func TestServersOwnTimeLimitSaysThatTheToolMayHaveRun(t *testing.T) {
+	t.Parallel()
+	overEachTransport(t, &mcpserver.Options{Timeout: 50 * time.Millisecond}, func(t *testing.T, h *Host, _ *mcpserver.Server, _ <-chan struct{}) {
+		res, err := h.CallServer(soon(t), "own", "wait", nil, nil)
+		if err != nil || !res.IsError || plainText(res) != "Tool 'wait' timed out after 50ms; the tool may have run" {
+			t.Errorf("got %+v, %v", res, err)
+		}
+	})
+}
+
+// A call of a server that is closed meanwhile says that the tool may have run, over each transport.
+// fault G5
+func TestServerClosedInACallSaysThatTheToolMayHaveRun(t *testing.T) {
+	t.Parallel()
+	overEachTransport(t, nil, func(t *testing.T, h *Host, s *mcpserver.Server, running <-chan struct{}) {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := h.CallServer(soon(t), "own", "wait", nil, nil)
+			failed <- err
+		}()
+		<-running
+		_ = s.Close()
+		if err := <-failed; err == nil || strings.Count(err.Error(), "the tool may have run") != 1 {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // With a grace, calls that run may end before their connection is closed on request; no new ones begin, or they wait

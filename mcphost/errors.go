@@ -137,6 +137,8 @@ type CallError struct {
 	Err    error
 }
 
+const mayHaveRun = "; the tool may have run"
+
 // Error implements error.
 func (e *CallError) Error() string {
 	text := fmt.Sprintf("MCP server %q", e.Server)
@@ -144,8 +146,8 @@ func (e *CallError) Error() string {
 		text += fmt.Sprintf(", tool %q", e.Tool)
 	}
 	text += fmt.Sprintf(": %v", e.Err)
-	if e.mayHaveRun() {
-		text += "; the tool may have run"
+	if e.mayHaveRun() && !strings.HasSuffix(text, mayHaveRun) { // a server may have said it
+		text += mayHaveRun
 	}
 	if e.Stderr != "" {
 		text += "; stderr: " + lastLines(e.Stderr, 5, transport.BodyHead)

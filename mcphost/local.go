@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,8 +207,6 @@ func (l *localLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, er
 	defer cancel(nil)
 	stop := context.AfterFunc(l.life, func() { cancel(transport.ErrClosed) })
 	defer stop()
-	timedOut := false
-	ctx = context.WithValue(ctx, timedOutKey{}, &timedOut)
 	res, err := guarded(l, "calling "+c.tool.Name, func() (*mcpserver.Result, error) { return l.session.CallTool(ctx, call) })
 	switch {
 	case err != nil && l.life.Err() != nil:
@@ -222,9 +219,6 @@ func (l *localLink) call(ctx context.Context, c linkCall) (*mcpserver.Result, er
 	out := *res // it may be shared
 	if len(res.InputRequests) == 0 {
 		out.RequestState = "" // it is the result
-	}
-	if timedOut && res.IsError {
-		out.Content = append(slices.Clone(res.Content), &mcp.TextContent{Text: "The tool may have run."})
 	}
 	return &out, nil
 }
@@ -287,15 +281,8 @@ func (l *localLink) registrations(list *toolList) {
 func (l *localLink) failed(ctx context.Context, f mcpserver.Failure) {
 	if f.Timeout > 0 {
 		l.log.LogAttrs(ctx, slog.LevelWarn, "call timed out in a server of this process", callAttrs(ctx, f.Name, slog.Duration("limit", f.Timeout))...)
-		if timedOut, ok := ctx.Value(timedOutKey{}).(*bool); ok {
-			*timedOut = true
-		}
 		return
 	}
 	l.log.LogAttrs(ctx, slog.LevelError, "panic in a server of this process",
 		callAttrs(ctx, f.Name, slog.Any("panic", f.Panic), slog.String("stack", f.Stack))...)
 }
-
-// timedOutKey is the key of a context's *bool that is set when the handler of a
-// call ran over its time limit.
-type timedOutKey struct{}

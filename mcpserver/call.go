@@ -80,13 +80,18 @@ func (s *Server) callOnce(ctx context.Context, ss *Session, t *tool, c Call) (*R
 		j.serial = &s.serial
 	}
 	switch how, err := j.do(ctx); how {
-	case cancelled:
-		return nil, ctxError(ctx, "calling tool", c.Name)
-	case closed:
+	case cancelled, closed:
+		wasClosed := how == closed || errors.Is(context.Cause(ctx), ErrClosed)
+		switch {
+		case !wasClosed:
+			return nil, ctxError(ctx, "calling tool", c.Name)
+		case j.started:
+			return nil, fmt.Errorf("calling tool %q: %w", c.Name, errClosedInCall)
+		}
 		return nil, fmt.Errorf("calling tool %q: %w", c.Name, ErrClosed)
 	case timedOut:
 		j.failed(ctx, Failure{Timeout: j.limit})
-		return Errorf("Tool '%s' timed out after %s", c.Name, showLimit(j.limit)), nil
+		return Errorf("Tool '%s' timed out after %s; the tool may have run", c.Name, showLimit(j.limit)), nil
 	case tooMany:
 		return Errorf("Tool '%s' did not run: %d calls of this session run already, as many as may; call it again when some have ended", c.Name, s.opts.MaxCalls), nil
 	case stuck:

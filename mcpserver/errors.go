@@ -23,6 +23,9 @@ var (
 	ErrNotSupported = errors.New("mcpserver: the client does not support this")
 )
 
+// errClosedInCall is ErrClosed for a tool that had started.
+var errClosedInCall = fmt.Errorf("%w; the tool may have run", ErrClosed)
+
 // A NotFoundError reports that a server has no such resource or prompt.
 type NotFoundError struct {
 	Kind Kind   // KindResource or KindPrompt
@@ -48,6 +51,8 @@ func ProtocolError(err error, version string) error {
 	var missing *NotFoundError
 	var coded *jsonrpc.Error
 	switch {
+	case errors.Is(err, errClosedInCall):
+		return &jsonrpc.Error{Code: codeClosed, Message: "the server was closed; the tool may have run"}
 	case errors.Is(err, ErrClosed):
 		return &jsonrpc.Error{Code: codeClosed, Message: "the server is closed"}
 	case errors.Is(err, ErrTooManyCalls):

@@ -15,6 +15,7 @@ type job struct {
 	limit    time.Duration // NoTimeout means none
 	serial   *serialQueue  // nil: not serial
 	slot     *serialSlot   // held in serial
+	started  bool          // the handler has been started
 	run      func(ctx context.Context, inv *Invocation) error
 	inv      Invocation
 }
@@ -23,11 +24,8 @@ type job struct {
 // result is dropped.
 func (j *job) do(ctx context.Context) (outcome, error) {
 	defer j.callCtx.close()
-	switch j.lifetime.enterCall() {
-	case closed:
-		return closed, ErrClosed
-	case tooMany:
-		return tooMany, ErrTooManyCalls
+	if how := j.lifetime.enterCall(); how != finished {
+		return how, nil
 	}
 	if j.serial != nil {
 		slot, how := j.serial.acquire(ctx, j.limit, j.lifetime.ctx.Done())
@@ -40,6 +38,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 	callCtx, cancel := j.context(ctx)
 	defer cancel()
 	j.callCtx.Context = callCtx
+	j.started = true
 	if j.dispatch.scheduling == Inline {
 		return j.inline(ctx, callCtx, cancel)
 	}

@@ -78,9 +78,6 @@ func (a *adapter) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) 
 	return &adapterSession{ss, a}, nil
 }
 
-// timedOutKey is the key of a context's *bool that is set when a call exceeds its time limit.
-type timedOutKey struct{}
-
 // logFailure logs a call that exceeded its time limit or panicked.
 func (a *adapter) logFailure(ctx context.Context, f mcpserver.Failure) {
 	if f.Timeout == 0 {
@@ -88,9 +85,6 @@ func (a *adapter) logFailure(ctx context.Context, f mcpserver.Failure) {
 		return
 	}
 	a.log.WarnContext(ctx, "call timed out in a server of this process", "server", a.name, "tool", f.Name, "limit", f.Timeout)
-	if timedOut, ok := ctx.Value(timedOutKey{}).(*bool); ok {
-		*timedOut = true
-	}
 }
 
 // find returns the tool with a full name.
@@ -243,19 +237,13 @@ func (ss *adapterSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcps
 	if ok {
 		c.Name, c.Arguments = d.name, d.model.RestoreArgs(c.Arguments)
 	}
-	timedOut := false
-	r, err := ss.ServerSession.CallTool(context.WithValue(ctx, timedOutKey{}, &timedOut), c)
+	r, err := ss.ServerSession.CallTool(ctx, c)
 	if err != nil || r == nil {
 		return r, err
 	}
 	shown := a.convert(ctx, c.Name, r)
 	if shown != r && id != "" && !r.IsError {
 		a.keepResult(id, r)
-	}
-	if timedOut && shown.IsError {
-		mayHaveRun := *shown // the result may be shared
-		mayHaveRun.Content = append(slices.Clone(shown.Content), &mcp.TextContent{Text: "The tool may have run."})
-		shown = &mayHaveRun
 	}
 	return shown, nil
 }

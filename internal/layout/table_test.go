@@ -66,6 +66,7 @@ var rooms = []room{
 			"mcphost/internal/transport", "mcpserver", "mcpauth", "toolresult", "permission",
 			"internal/callback", "internal/clip", "internal/jsonequal", "internal/jsonscan", "internal/lograte", "internal/secret", "internal/subproc", "internal/toolname",
 		},
+		tests: []string{"mcpbridge"},
 	},
 	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
 

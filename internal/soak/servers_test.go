@@ -80,7 +80,7 @@ func (l ledger) calls() map[string]int { return l.count("call") }
 
 // newServer returns a server with three tools: write must not be run twice, read may, and hang never answers.
 func newServer(name string, l ledger) *mcpserver.Server {
-	s := mcpserver.New(name, &mcpserver.Options{Timeout: mcpserver.NoTimeout})
+	s := mcpserver.New(name, nil)
 	run := func(ctx context.Context, a arguments) (string, error) {
 		l.add("call", a.Token)
 		select {
@@ -92,7 +92,11 @@ func newServer(name string, l ledger) *mcpserver.Server {
 	}
 	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "write", Description: "Changes something."}, run)
 	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "read", Description: "Changes nothing.", ReadOnly: true}, run)
-	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "hang", Description: "Never answers."}, func(ctx context.Context, a arguments) (string, error) {
+	var ownLimit time.Duration // of hang, below that of the host; zero means the default
+	if name == spare || name == stdio2026 || name == http2026 {
+		ownLimit = hangTimeout / 2
+	}
+	mcpserver.MustAddTool(s, &mcpserver.Tool{Name: "hang", Description: "Never answers.", Timeout: ownLimit}, func(ctx context.Context, a arguments) (string, error) {
 		l.add("call", a.Token)
 		<-ctx.Done()
 		return "", ctx.Err()
