@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 )
 
 // The keys of an entry.
@@ -196,29 +198,11 @@ func resembles(name string) string {
 		return k
 	}
 	for _, k := range entryKeys {
-		if kl := strings.ToLower(k); kl == low || len(low) > 3 && oneEdit(kl, low) {
+		if kl := strings.ToLower(k); kl == low || len(low) > 3 && editdistance.Distance(kl, low, 1) <= 1 {
 			return k
 		}
 	}
 	return ""
-}
-
-// oneEdit reports whether a and b differ by one inserted, deleted, replaced or transposed byte.
-func oneEdit(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	switch len(b) - len(a) {
-	case 0:
-		return i < len(a) && (a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:])
-	case 1:
-		return a[i:] == b[i+1:]
-	}
-	return false
 }
 
 // noteUnknown notes the unknown keys.

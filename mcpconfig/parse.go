@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
@@ -199,7 +200,7 @@ func missingServers(doc *document, at node, members []member) Problem {
 func nearServersKey(key string) bool {
 	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
 	want := strings.ToLower(serversKey)
-	return plain == want || oneEdit(plain, want)
+	return editdistance.Distance(plain, want, 1) <= 1
 }
 
 // resolve returns a cwd relative to o.Dir.

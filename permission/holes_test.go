@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,47 +32,6 @@ func TestWithModeRefusesNonsense(t *testing.T) {
 			t.Errorf("%q: the rule is lost: %s", m, d.Behavior)
 		}
 	}
-}
-
-// The distance of two names is the number of edits, up to the bound.
-// fault F14
-func TestDistanceIsTheNumberOfEdits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	word := func() string {
-		b := make([]byte, 1+r.IntN(12))
-		for i := range b {
-			b[i] = "abc"[r.IntN(3)]
-		}
-		return string(b)
-	}
-	for range 20_000 {
-		a, b, bound := word(), word(), 1+r.IntN(8)
-		v := &review{left: reviewBudget}
-		if got, want := v.distance(a, b, bound), min(edits(a, b), bound); got != want {
-			t.Fatalf("distance(%q, %q, %d) = %d, want %d", a, b, bound, got, want)
-		}
-	}
-}
-
-// edits is the textbook's table.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := last
-			if a[i] != b[j] {
-				change++
-			}
-			last = row[j+1]
-			row[j+1] = min(change, row[j]+1, last+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // The nearest name is the one with the fewest edits, of several the first by the alphabet; one that is too far is none.

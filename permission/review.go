@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
@@ -239,10 +240,18 @@ func (r *review) nearest(text string, names []string) string {
 		least = 1 // three letters of four are like too many names
 	}
 	for _, name := range names {
-		if r.spend(0) {
+		cost := 0
+		near := text != "" && name != "" && max(len(text), len(name)) <= maxNearest && max(len(text)-len(name), len(name)-len(text)) <= least
+		if near {
+			cost = len(text) * min(len(name), 2*least+1)
+		}
+		if r.spend(cost) {
 			return best
 		}
-		d := r.distance(text, name, least+1)
+		if !near {
+			continue
+		}
+		d := editdistance.Distance(text, name, least)
 		if d <= least && (best == "" || d < least || name < best) {
 			best, least = name, d
 		}
@@ -252,42 +261,3 @@ func (r *review) nearest(text string, names []string) string {
 
 // maxNearest is the length beyond which names are not compared.
 const maxNearest = 300
-
-// distance is the number of edits that make a into b, or bound if there are that many or more. Only the cells of the
-// table that can be below the bound are computed.
-func (r *review) distance(a, b string, bound int) int {
-	if a == "" || b == "" || max(len(a), len(b))-min(len(a), len(b)) >= bound || max(len(a), len(b)) > maxNearest {
-		return bound
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = min(j, bound)
-	}
-	for i := range len(a) {
-		from, to := max(i-bound, 0), min(i+bound+1, len(b))
-		if r.spend(to - from) {
-			return bound
-		}
-		diagonal, least := row[from], bound
-		row[from] = bound
-		if from == 0 {
-			row[0] = min(i+1, bound)
-		}
-		for j := from; j < to; j++ {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1, bound)
-			least = min(least, row[j+1])
-		}
-		if to < len(b) {
-			row[to+1] = bound
-		}
-		if least >= bound && row[from] >= bound {
-			return bound
-		}
-	}
-	return min(row[len(b)], bound)
-}

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 )
 
 const (
@@ -86,7 +88,7 @@ func (x *search) repair(word string) []weighted {
 			switch {
 			case bits.OnesCount32(letters&^t.letters) > allowed:
 			case len(t.text) <= len(word)+allowed:
-				if d := distance(word, t.text, allowed); d <= allowed {
+				if d := editdistance.Distance(word, t.text, allowed); d <= allowed {
 					found = append(found, candidate{t, d})
 				}
 			case strings.HasPrefix(t.text, word):
@@ -120,39 +122,4 @@ func (x *Index) split(word string) []weighted {
 		}
 	}
 	return nil
-}
-
-// distance is the number of letters to put in, leave out, change or swap with their neighbours that make a into b, or
-// limit+1 if there are more than limit.
-func distance(a, b string, limit int) int {
-	if max(len(a), len(b))-min(len(a), len(b)) > limit {
-		return limit + 1
-	}
-	if len(a) > maxWord || len(b) > maxWord {
-		return limit + 1
-	}
-	var rows [3][maxWord + 1]int // two rows back, the previous one, this one
-	for j := range len(b) + 1 {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row, prev, before := &rows[i%3], &rows[(i+2)%3], &rows[(i+1)%3]
-		row[0] = i
-		least := i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-			least = min(least, row[j])
-		}
-		if least > limit {
-			return limit + 1
-		}
-	}
-	return rows[len(a)%3][len(b)]
 }

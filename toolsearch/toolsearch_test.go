@@ -300,27 +300,6 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	tests := []struct {
-		a, b  string
-		limit int
-		want  int
-	}{
-		{"same", "same", 2, 0},
-		{"forcast", "forecast", 2, 1},
-		{"wetaher", "weather", 2, 1},
-		{"abcd", "abdc", 1, 1},
-		{"abc", "xyz", 2, 3},
-		{"short", "muchlonger", 2, 3},
-		{"kitten", "sitting", 3, 3},
-	}
-	for _, tt := range tests {
-		if got := distance(tt.a, tt.b, tt.limit); got != tt.want {
-			t.Errorf("%s to %s: got %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
 func TestParams(t *testing.T) {
 	got := Params(json.RawMessage(`{"type":"object","properties":{
 		"b":{"type":"string","description":"The b","enum":["x","y"]},

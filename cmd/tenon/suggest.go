@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 )
 
 // didYouMean is the middle of an error message about an unknown name: "; did you mean "x"?", or nothing.
@@ -34,9 +36,10 @@ func near(name string, known []string) []string {
 	want := strings.ToLower(name)
 	for _, k := range known {
 		have := strings.ToLower(k)
-		d := distance(want, have)
+		far := 1 + len(have)/4
+		d := editdistance.Distance(want, have, far)
 		switch {
-		case d <= 1+len(have)/4 && d < len(have):
+		case d <= far && d < len(have):
 		case len(want) >= 3 && strings.Contains(have, want), len(have) >= 3 && strings.Contains(want, have):
 			d = len(have) // behind the misspellings
 		default:
@@ -52,29 +55,4 @@ func near(name string, known []string) []string {
 		names = append(names, c.name)
 	}
 	return names
-}
-
-// distance is the number of single-byte edits between a and b: bytes put in, taken out, replaced, or swapped
-// with their neighbour (optimal string alignment).
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last[j]
-			if a[i] != b[j] {
-				cost++
-			}
-			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

@@ -38,7 +38,8 @@ var rooms = []room{
 	{path: "internal/rpcmsg", imports: []string{"internal/jsonscan"}},
 	{path: "internal/subproc"},
 
-	{path: "internal/schemaguard"},
+	{path: "internal/editdistance"},
+	{path: "internal/schemaguard", imports: []string{"internal/editdistance"}},
 	// Its tests hold what it makes against the validator.
 	{path: "internal/goschema", imports: []string{"internal/schemaguard"}},
 
@@ -47,9 +48,9 @@ var rooms = []room{
 	{path: "mcpbridge", imports: []string{"mcpserver", "internal/jsonl", "internal/jsonscan", "internal/rpcmsg"}},
 
 	// What the host is made of. None of these knows another.
-	{path: "permission", imports: []string{"internal/toolname"}},
+	{path: "permission", imports: []string{"internal/editdistance", "internal/toolname"}},
 	{path: "toolschema", imports: []string{"internal/toolname", "internal/schemaguard"}},
-	{path: "toolsearch"},
+	{path: "toolsearch", imports: []string{"internal/editdistance"}},
 	{path: "mcpauth"},
 
 	{path: "toolresult", imports: []string{"mcpserver", "internal/toolname", "internal/clip", "internal/jsonequal", "internal/jsonscan"}},
@@ -68,7 +69,7 @@ var rooms = []room{
 		},
 		tests: []string{"mcpbridge"},
 	},
-	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
+	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/editdistance", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
 
 	// The contract imports no engine: the engine is a value.
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},

@@ -12,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/tenon-sdk/tenon/internal/editdistance"
 )
 
 // A reporter turns errors of the library into faults.
@@ -229,13 +231,13 @@ func (r *reporter) unknown(place, name string) string {
 // allowed names the properties of the schema, only the likely one if there is one.
 func allowed(name string, known []string) string {
 	const many = 20
+	const longest = 64
 	best, least := "", 3
 	for _, k := range known {
-		d := distance(k, name)
-		if strings.EqualFold(k, name) {
-			d = 0
-		}
-		if d < least {
+		switch d := editdistance.Distance(k, name, 2); {
+		case strings.EqualFold(k, name):
+			best, least = k, 0
+		case d < least && min(len(k), len(name)) > 2 && max(len(k), len(name)) <= longest:
 			best, least = k, d
 		}
 	}
@@ -256,31 +258,6 @@ func quoted(names []string) string {
 		parts = append(parts, strconv.Quote(shorten(n, 60)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// distance is the number of edits between two short names, or 3 if there are more than 2.
-func distance(a, b string) int {
-	const far, most = 3, 64
-	if len(a) > most || len(b) > most || len(a)-len(b) >= far || len(b)-len(a) >= far || len(a) < far || len(b) < far {
-		return far
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], far)
 }
 
 // expected describes in a few words what a schema asks for, or is "" if that takes more.
