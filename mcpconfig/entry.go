@@ -1,6 +1,7 @@
 package mcpconfig
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -104,7 +105,8 @@ func (d *entryDecoder) kind() Kind {
 		case hasCommand:
 			return Stdio
 		case hasURL && similar != nil:
-			d.fault(similar.key, "", fmt.Sprintf(`"type": %s`, quotedType(similar.value)), "is no key of an entry, and the transport depends on it")
+			name, _ := similar.value.text()
+			d.fault(similar.key, "", `"type": `+cmp.Or(similarType(name), `"http"`), "is no key of an entry, and the transport depends on it")
 			return ""
 		case hasURL:
 			d.note(urlField.key, d.typeHint(), `the entry has a url and no type; it is taken as http`)
@@ -132,34 +134,30 @@ func (d *entryDecoder) kind() Kind {
 
 // unknownType records the fault of an unknown type with the type that may be meant.
 func (d *entryDecoder) unknownType(n node, name string) {
-	instead := ""
-	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "", "+", "").Replace(name)) {
-	case "streamablehttp", "streamable", "httpstream", "http", "https", "remote":
-		instead = `"http"`
-	case "stdio", "local", "command", "process":
-		instead = `"stdio"`
-	case "sse", "httpsse":
-		instead = `"sse"`
+	const want = `"stdio", "http" or "sse"`
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)) {
 	case "ws", "wss", "websocket":
-		d.fault(n, `"stdio", "http" or "sse"`, "", "WebSocket servers are not supported")
-		return
+		d.fault(n, want, "", "WebSocket servers are not supported")
 	case "sdk", "inprocess":
-		d.fault(n, `"stdio", "http" or "sse"`, "", "a server in the program itself is given in code, not in a file")
-		return
+		d.fault(n, want, "", "a server in the program itself is given in code, not in a file")
+	default:
+		d.fault(n, want, similarType(name), "the type %q is not known", shorten(name))
 	}
-	d.fault(n, `"stdio", "http" or "sse"`, instead, "the type %q is not known", shorten(name))
 }
 
-// quotedType returns the type that a value resembles.
-func quotedType(n node) string {
-	s, _ := n.text()
-	switch low := strings.ToLower(s); {
-	case strings.Contains(low, "sse"):
+// similarType returns the type that a name resembles in quotation marks, or "".
+func similarType(name string) string {
+	low := strings.ToLower(name)
+	contains := func(s string) bool { return strings.Contains(low, s) }
+	switch {
+	case contains("sse"):
 		return `"sse"`
-	case strings.Contains(low, "stdio"):
+	case slices.ContainsFunc([]string{"http", "stream", "remote"}, contains):
+		return `"http"`
+	case slices.ContainsFunc([]string{"std", "local", "command", "process"}, contains):
 		return `"stdio"`
 	}
-	return `"http"`
+	return ""
 }
 
 // typeHint returns the types that a URL suggests.

@@ -2,6 +2,7 @@ package mcpconfig
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -96,9 +97,9 @@ func reference(b *strings.Builder, inner string, lookup lookupFunc, nested int) 
 		return expandInto(b, fallback, lookup, nested+1)
 	}
 	e := &expandError{message: fmt.Sprintf("the environment variable %s is not set", name), instead: fmt.Sprintf("${%s:-DEFAULT} to give a default, or set it", name)}
-	if plain, def, ok := strings.Cut(name, "-"); ok && isVariable(plain) {
+	if plain, def, ok := strings.Cut(name, "-"); ok && variable.MatchString(plain) {
 		e.instead = fmt.Sprintf("${%s:-%s}", plain, def)
-	} else if !isVariable(name) {
+	} else if !variable.MatchString(name) {
 		e.message, e.instead = fmt.Sprintf("${%s} is no reference to an environment variable", name), "${NAME} or ${NAME:-DEFAULT}"
 	}
 	return e
@@ -106,44 +107,35 @@ func reference(b *strings.Builder, inner string, lookup lookupFunc, nested int) 
 
 // foreignReference returns an error for the reference forms of VS Code.
 func foreignReference(name string) *expandError {
-	kind, what, ok := strings.Cut(name, ":")
-	switch {
-	case ok && kind == "env":
-		return &expandError{message: fmt.Sprintf("${%s} is a form of VS Code", name), instead: "${" + what + "}"}
-	case ok && kind == "input":
-		return &expandError{message: fmt.Sprintf("${%s} is a question that VS Code asks, and nobody is asked here", name), instead: "${" + variableName(what) + "} and set that variable"}
-	case name == "workspaceFolder":
-		return &expandError{message: "${workspaceFolder} is a form of VS Code", instead: "a relative path: servers start in the session's directory"}
-	case name == "userHome":
-		return &expandError{message: "${userHome} is a form of VS Code", instead: "${HOME}"}
+	e := &expandError{message: fmt.Sprintf("${%s} is a form of VS Code", name)}
+	switch kind, what, _ := strings.Cut(name, ":"); kind {
+	case "env":
+		e.instead = "${" + what + "}"
+	case "input":
+		e.message = fmt.Sprintf("${%s} is a question that VS Code asks, and nobody is asked here", name)
+		e.instead = "${" + variableName(what) + "} and set that variable"
+	case "workspaceFolder":
+		e.instead = "a relative path: servers start in the session's directory"
+	case "userHome":
+		e.instead = "${HOME}"
+	default:
+		return nil
 	}
-	return nil
+	return e
 }
 
-// isVariable reports whether s is a usual name of an environment variable.
-func isVariable(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !(c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && '0' <= c && c <= '9') {
-			return false
-		}
-	}
-	return s != ""
-}
+// variable matches a usual name of an environment variable.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// notInVariable matches what an environment variable's name cannot contain.
+var notInVariable = regexp.MustCompile(`[^A-Z0-9_]|^(?:[0-9]|$)`)
 
 // variableName returns a name for an environment variable: GITHUB_TOKEN for github-token.
 func variableName(s string) string {
-	out := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z':
-			return r - 'a' + 'A'
-		case r == '_' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9':
-			return r
+	return notInVariable.ReplaceAllStringFunc(strings.ToUpper(s), func(bad string) string {
+		if bad == "" || bad[0] >= '0' && bad[0] <= '9' {
+			return "_" + bad
 		}
-		return '_'
-	}, s)
-	if out == "" || '0' <= out[0] && out[0] <= '9' {
-		out = "_" + out
-	}
-	return out
+		return "_"
+	})
 }

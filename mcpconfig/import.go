@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -139,8 +138,7 @@ func (im *importer) entry(m member) hujson.Value {
 // importedType translates the other hosts' names of streamable HTTP.
 func importedType(n node) hujson.Value {
 	s, _ := n.text()
-	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) {
-	case "http", "streamablehttp":
+	if similarType(s) == `"http"` {
 		return hujson.Value{Value: hujson.String("http")}
 	}
 	return n.v.Clone()
