@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
@@ -25,74 +27,45 @@ type jsonError struct {
 // checkJSON returns the first fault of data as JSON, or nil. Like the API, it is stricter than
 // encoding/json: no invalid UTF-8, no lone surrogates, nesting up to maxDepth.
 func checkJSON(data []byte) *jsonError {
-	if !utf8.Valid(data) {
-		return &jsonError{"str is not valid UTF-8: surrogates not allowed", len(data) - len(bytes.TrimLeftFunc(data, func(r rune) bool { return r != utf8.RuneError }))}
-	}
-	if nesting(data) > maxDepth {
-		return &jsonError{"recursion limit exceeded", 0}
-	}
-	var v json.RawMessage
-	if err := json.Unmarshal(data, &v); err != nil {
-		return asJSONError(err, 0)
-	}
-	if at := loneSurrogate(data); at >= 0 {
-		return &jsonError{"lone surrogate in string", at}
-	}
-	return nil
-}
-
-// asJSONError converts an error of encoding/json. An error without a place is at the offset end.
-func asJSONError(err error, end int) *jsonError {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		end = max(int(syntax.Offset)-1, 0)
-	}
-	return &jsonError{err.Error(), end}
-}
-
-// nesting returns the deepest nesting of arrays and objects in a JSON text.
-func nesting(data []byte) int {
-	depth, deepest, inString := 0, 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case c == '"':
-			inString = !inString
-		case inString && c == '\\':
-			i++
-		case inString:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
-}
-
-// loneSurrogate returns the offset of the first \u escape of half a surrogate pair in valid JSON,
-// or -1.
-func loneSurrogate(data []byte) int {
-	escaped := func(i int) rune {
-		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
-			return 0
-		}
-		n, _ := strconv.ParseUint(string(data[i+2:i+6]), 16, 16) // valid JSON
-		return rune(n)
-	}
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		if r := escaped(i); utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, escaped(i+6)) == utf8.RuneError {
-				return i
+	dec := newDecoder(bytes.NewReader(data))
+	for {
+		_, err := dec.ReadToken()
+		switch {
+		case err != nil:
+			return asJSONError(err, len(data))
+		case dec.StackDepth() > maxDepth:
+			return &jsonError{"recursion limit exceeded", 0}
+		case dec.StackDepth() == 0:
+			rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n")
+			if len(rest) == 0 {
+				return nil
 			}
-			i += 6
+			return &jsonError{"more text after the value", len(data) - len(rest)}
 		}
-		i++
 	}
-	return -1
+}
+
+func newDecoder(r io.Reader) *jsontext.Decoder {
+	return jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true))
+}
+
+// asJSONError converts an error of a decoder. An error without a place is at the offset end.
+func asJSONError(err error, end int) *jsonError {
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return &jsonError{syntax.Err.Error(), int(syntax.ByteOffset)}
+	}
+	return &jsonError{"unexpected end of JSON input", end}
+}
+
+// nesting returns the deepest nesting of arrays and objects in valid JSON.
+func nesting(data []byte) int {
+	deepest := 0
+	for dec := newDecoder(bytes.NewReader(data)); ; {
+		if _, err := dec.ReadToken(); err != nil {
+			return deepest
+		}
+		deepest = max(deepest, dec.StackDepth())
+	}
 }
 
 // The functions below read JSON that checkJSON accepted.

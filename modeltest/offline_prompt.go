@@ -88,14 +88,13 @@ func (p *promptParser) next() bool {
 // object reads the JSON object of a call.
 func (p *promptParser) object(name string, start int) {
 	c := p.add(name)
-	dec := json.NewDecoder(strings.NewReader(p.text[start:]))
-	var input json.RawMessage
-	err := dec.Decode(&input)
+	dec := newDecoder(strings.NewReader(p.text[start:]))
+	input, err := dec.ReadValue()
 	var bad *jsonError
 	if err != nil {
 		bad = asJSONError(err, len(p.text)-start)
 	} else if bad = checkJSON(input); bad == nil {
-		c.input = input
+		c.input = json.RawMessage(input.Clone())
 		p.to(start + int(dec.InputOffset()))
 		p.broken = false
 		return

@@ -37,12 +37,12 @@ func TestParsePrompt(t *testing.T) {
 		{"object on the next line", "@mcp__s__t\n{}", []string{`1/1 1:1 @mcp__s__t !no JSON object follows the name on its line; {} is one without arguments`}},
 		{"a name that no tool has", `@srv/tool.x {}`, []string{`1/1 1:1 @srv/tool.x {}`}},
 		{"a list for an object", `@mcp__s__t [1]`, []string{`1/1 1:1 @mcp__s__t !no JSON object follows the name on its line; {} is one without arguments`}},
-		{"malformed", `@a {'x': 1} @b {}`, []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 5: invalid character '\'' looking for beginning of object key string (the rest of that line was not read)`}},
+		{"malformed", `@a {'x': 1} @b {}`, []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 5: invalid character '\'' at start of string (expecting '"') (the rest of that line was not read)`}},
 		{"malformed, and a good line after it", "@a {\"x\": tru}\n@b {}", []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 13: invalid character '}' in literal true (expecting 'e') (the rest of that line was not read)`, `2/2 2:1 @b {}`}},
-		{"malformed in its third line", "@a {\n\"x\": 1,\n\"y\" @b {}\n@c {}", []string{`1/1 1:1 @a !its JSON is malformed at line 3, column 5: invalid character '@' after object key (the rest of that line was not read)`, `2/2 4:1 @c {}`}},
-		{"never closed", `@a {"x": [1, 2`, []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 15: unexpected EOF (the rest of that line was not read)`}},
-		{"a string over two lines", "@a {\"x\": \"1\n2\"}", []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 12: invalid character '\n' in string literal (the rest of that line was not read)`}},
-		{"lone surrogate", `@a {"x": "\ud800"}`, []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 11: lone surrogate in string (the rest of that line was not read)`}},
+		{"malformed in its third line", "@a {\n\"x\": 1,\n\"y\" @b {}\n@c {}", []string{`1/1 1:1 @a !its JSON is malformed at line 3, column 5: invalid character '@' after object name (expecting ':') (the rest of that line was not read)`, `2/2 4:1 @c {}`}},
+		{"never closed", `@a {"x": [1, 2`, []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 15: unexpected end of JSON input (the rest of that line was not read)`}},
+		{"a string over two lines", "@a {\"x\": \"1\n2\"}", []string{`1/1 1:1 @a !its JSON is malformed at line 1, column 12: invalid character '\n' in string (expecting non-control character) (the rest of that line was not read)`}},
+		{"lone surrogate", `@a {"x": "\ud800"}`, []string{"1/1 1:1 @a !its JSON is malformed at line 1, column 11: invalid surrogate pair `\\ud800\"}` in string (the rest of that line was not read)"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestOfflineMakesTheCallsOfAPrompt(t *testing.T) {
 func TestOfflineSaysWhatItCouldNotDo(t *testing.T) {
 	tests := []struct{ name, prompt, want string }{
 		{"unknown tool", `@mcp__no__tool {}`, "1. line 1, column 1: @mcp__no__tool: there is no such tool"},
-		{"malformed", "hey\n @say {'x'}", "1. line 2, column 2: @say: its JSON is malformed at line 2, column 8: invalid character '\\'' looking for beginning of object key string"},
+		{"malformed", "hey\n @say {'x'}", "1. line 2, column 2: @say: its JSON is malformed at line 2, column 8: invalid character '\\'' at start of string (expecting '\"')"},
 		{"ambiguous", `@add {"a":1}`, "1. line 1, column 1: @add: several tools have names that end so: mcp__calc__add, mcp__echo__add"},
 		{"no object", `@mcp__echo__say hello`, "1. line 1, column 1: @mcp__echo__say: no JSON object follows the name on its line"},
 		{"no such call", `@say {"x":"{{7}}"}`, "{{7}}: there is no call 7"},

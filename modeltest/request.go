@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -83,10 +84,8 @@ func (r *Request) ToolNames() []string {
 
 // Tool returns the definition of the tool with this name.
 func (r *Request) Tool(name string) (Tool, bool) {
-	for _, t := range r.Tools {
-		if t.Name == name {
-			return t, true
-		}
+	if i := slices.IndexFunc(r.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
+		return r.Tools[i], true
 	}
 	return Tool{}, false
 }
@@ -97,8 +96,8 @@ func (r *Request) SystemText() string { return joinTexts(r.System) }
 // LastUserText returns the texts of the last user message that has any, joined
 // by newlines. Texts inside tool results don't count.
 func (r *Request) LastUserText() string {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if text := r.Messages[i].userText(); text != "" {
+	for _, m := range slices.Backward(r.Messages) {
+		if text := m.userText(); text != "" {
 			return text
 		}
 	}
@@ -126,9 +125,9 @@ func (m Message) userText() string {
 // ToolResults returns the tool results of the last user message, in its order;
 // none when that message has none.
 func (r *Request) ToolResults() []Content {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if r.Messages[i].Role == "user" {
-			return ofType(r.Messages[i].Content, "tool_result")
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == "user" {
+			return ofType(m.Content, "tool_result")
 		}
 	}
 	return nil
@@ -149,16 +148,9 @@ func (r *Request) ToolResult(id string) (Content, bool) {
 
 // ToolUses returns all tool calls of the conversation, in its order.
 func (r *Request) ToolUses() []Content {
-	n := 0
+	var uses []Content
 	for _, m := range r.Messages {
-		n += countType(m.Content, "tool_use")
-	}
-	if n == 0 {
-		return nil
-	}
-	uses := make([]Content, 0, n)
-	for _, m := range r.Messages {
-		uses = appendType(uses, m.Content, "tool_use")
+		uses = append(uses, ofType(m.Content, "tool_use")...)
 	}
 	return uses
 }
@@ -186,35 +178,15 @@ func (c Content) PlainText() string {
 }
 
 func joinTexts(blocks []Content) string {
-	texts := ofType(blocks, "text")
-	if len(texts) == 1 {
-		return texts[0].Text
+	var texts []string
+	for _, c := range ofType(blocks, "text") {
+		texts = append(texts, c.Text)
 	}
-	var b strings.Builder
-	for i, c := range texts {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(c.Text)
-	}
-	return b.String()
+	return strings.Join(texts, "\n")
 }
 
 func ofType(blocks []Content, typ string) []Content {
-	return appendType(nil, blocks, typ)
-}
-
-func countType(blocks []Content, typ string) int {
-	n := 0
-	for i := range blocks {
-		if blocks[i].Type == typ {
-			n++
-		}
-	}
-	return n
-}
-
-func appendType(found, blocks []Content, typ string) []Content {
+	var found []Content
 	for i := range blocks {
 		if blocks[i].Type == typ {
 			found = append(found, blocks[i])

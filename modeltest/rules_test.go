@@ -61,9 +61,9 @@ func TestTopLevelRules(t *testing.T) {
 	checkRules(t, []rule{
 		{"the basic request", basic, ""},
 		{"no object", `[]`, "Input should be an object"},
-		{"no JSON", `{"model":`, "The request body is not valid JSON: unexpected end of JSON input: line 1 column 9 (char 8)"},
-		{"a lone surrogate", set(basic, "messages.0.content", `"a\ud83d"`), "The request body is not valid JSON: lone surrogate in string"},
-		{"invalid UTF-8", strings.Replace(basic, "Hello", "\xc3\x28", 1), "The request body is not valid JSON: str is not valid UTF-8"},
+		{"no JSON", `{"model":`, "The request body is not valid JSON: unexpected end of JSON input: line 1 column 10 (char 9)"},
+		{"a lone surrogate", set(basic, "messages.0.content", `"a\ud83d"`), "The request body is not valid JSON: invalid surrogate pair"},
+		{"invalid UTF-8", strings.Replace(basic, "Hello", "\xc3\x28", 1), "The request body is not valid JSON: invalid UTF-8"},
 		{"no model", `{"max_tokens":1,"messages":[{"role":"user","content":"x"}]}`, "model: Field required"},
 		{"empty model", with("model", `""`), "model: String should have at least 1 character"},
 		{"no max_tokens", `{"model":"m","messages":[{"role":"user","content":"x"}]}`, "max_tokens: Field required"},
