@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -174,6 +175,38 @@ func (d *decoder) object(p *path, v json.RawMessage) bool {
 	return true
 }
 
+// A check decodes a value at a path.
+type check func(p *path, v json.RawMessage)
+
+// members decodes an object with a check for each member that it may have; nil
+// takes any value. A member of a name in required must be present, and null is
+// the same as absent for the others.
+func (d *decoder) members(p *path, v json.RawMessage, checks map[string]check, required ...string) bool {
+	if !d.object(p, v) {
+		return false
+	}
+	missing := slices.Clone(required)
+	eachField(v, func(key string, v json.RawMessage) {
+		f, known := checks[key]
+		switch {
+		case !known:
+			d.fail(p.key(key), extraInputs)
+		case f != nil && (kindOf(v) != '0' || slices.Contains(required, key)):
+			f(p.key(key), v)
+		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == key })
+	})
+	for _, key := range missing {
+		d.fail(p.key(key), "Field required")
+	}
+	return len(missing) == 0
+}
+
+// word is a check that decodes one of the words into to.
+func (d *decoder) word(to *string, words ...string) check {
+	return func(p *path, v json.RawMessage) { *to = d.oneOf(p, v, words...) }
+}
+
 // each calls f with the items of a list.
 func (d *decoder) each(p *path, v json.RawMessage, f func(*path, json.RawMessage)) {
 	if d.list(p, v) {
@@ -204,28 +237,15 @@ func (d *decoder) affords(p *path, i, limit int) bool {
 // oneOf refuses a text that is none of the words.
 func (d *decoder) oneOf(p *path, v json.RawMessage, words ...string) string {
 	got := d.text(p, v)
-	for _, w := range words {
-		if got == w {
-			return got
-		}
+	if slices.Contains(words, got) {
+		return got
 	}
-	d.fail(p, "Input should be %s", orList(words))
+	list := "'" + words[0] + "'"
+	if last := len(words) - 1; last > 0 {
+		list = "'" + strings.Join(words[:last], "', '") + "' or '" + words[last] + "'"
+	}
+	d.fail(p, "Input should be %s", list)
 	return got
-}
-
-// orList is 'a', 'b' or 'c'.
-func orList(words []string) string {
-	var b strings.Builder
-	for i, w := range words {
-		switch {
-		case i > 0 && i == len(words)-1:
-			b.WriteString(" or ")
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString("'" + w + "'")
-	}
-	return b.String()
 }
 
 func (d *decoder) message(p *path, v json.RawMessage) (m Message) {

@@ -103,46 +103,28 @@ func (d *decoder) number(p *path, v json.RawMessage, low, high float64) {
 }
 
 func (d *decoder) metadata(p *path, v json.RawMessage) {
-	if !d.object(p, v) {
-		return
-	}
-	eachField(v, func(key string, v json.RawMessage) {
-		switch {
-		case key != "user_id":
-			d.fail(p.key(key), extraInputs)
-		case kindOf(v) != '0':
-			if id := d.text(p.key(key), v); len(id) > 512 {
-				d.fail(p.key(key), "String should have at most 512 characters")
-			}
+	d.members(p, v, map[string]check{"user_id": func(p *path, v json.RawMessage) {
+		if id := d.text(p, v); len(id) > 512 {
+			d.fail(p, "String should have at most 512 characters")
 		}
-	})
+	}})
 }
 
 // thinking checks the thinking field, and what goes together with it.
 func (d *decoder) thinking(p *path, v json.RawMessage) {
-	if !d.object(p, v) {
+	var typ, display string
+	budget, hasBudget := 0, false
+	if !d.members(p, v, map[string]check{
+		"type": d.word(&typ, "enabled", "disabled", "adaptive", "between_tools"),
+		"budget_tokens": func(_ *path, v json.RawMessage) {
+			budget, hasBudget = d.integer(p.key("enabled").key("budget_tokens"), v)
+		},
+		"display":       d.word(&display, "summarized", "omitted", "updates"),
+		"block_binding": nil,
+	}, "type") {
 		return
 	}
-	var typ string
-	budget, hasBudget := 0, false
-	eachField(v, func(key string, v json.RawMessage) {
-		switch key {
-		case "type":
-			typ = d.oneOf(p.key(key), v, "enabled", "disabled", "adaptive", "between_tools")
-		case "budget_tokens":
-			budget, hasBudget = d.integer(p.key("enabled").key(key), v)
-		case "display":
-			if kindOf(v) != '0' {
-				d.oneOf(p.key(key), v, "summarized", "omitted", "updates")
-			}
-		case "block_binding":
-		default:
-			d.fail(p.key(key), extraInputs)
-		}
-	})
 	switch {
-	case typ == "":
-		d.fail(p.key("type"), "Field required")
 	case typ == "enabled" && !hasBudget:
 		d.fail(p.key("enabled").key("budget_tokens"), "Field required")
 	case typ == "enabled" && budget < 1024:
@@ -179,47 +161,30 @@ func (d *decoder) besideThinking() {
 }
 
 func (d *decoder) outputConfig(p *path, v json.RawMessage) {
-	if !d.object(p, v) {
-		return
-	}
-	eachField(v, func(key string, v json.RawMessage) {
-		switch {
-		case key == "effort" && kindOf(v) != '0':
-			d.oneOf(p.key(key), v, "low", "medium", "high", "xhigh", "max")
-		case key == "format" && kindOf(v) != '0':
-			d.outputFormat(p.key(key), v)
-		case key != "effort" && key != "format" && key != "task_budget":
-			d.fail(p.key(key), extraInputs)
-		}
+	var effort string
+	d.members(p, v, map[string]check{
+		"effort":      d.word(&effort, "low", "medium", "high", "xhigh", "max"),
+		"format":      d.outputFormat,
+		"task_budget": nil,
 	})
 }
 
 // outputFormat checks the schema of a structured output.
 func (d *decoder) outputFormat(p *path, v json.RawMessage) {
-	if !d.object(p, v) {
-		return
-	}
-	var schema json.RawMessage
-	eachField(v, func(key string, v json.RawMessage) {
-		switch key {
-		case "type":
-			d.oneOf(p.key(key), v, "json_schema")
-		case "schema":
-			schema = v
-		default:
-			d.fail(p.key(key), extraInputs)
-		}
-	})
-	switch {
-	case schema == nil:
-		d.fail(p.key("schema"), "Field required")
-	case d.object(p.key("schema"), schema):
-		verdict := d.schemas.check(schema)
-		if verdict.msg != "" {
-			d.fail(p.key("schema"+verdict.path), "%s", verdict.msg)
-		}
-		if verdict.open {
-			d.fail(p.key("schema"), "For 'object' type, 'additionalProperties' must be explicitly set to false")
-		}
-	}
+	var typ string
+	d.members(p, v, map[string]check{
+		"type": d.word(&typ, "json_schema"),
+		"schema": func(p *path, v json.RawMessage) {
+			if !d.object(p, v) {
+				return
+			}
+			verdict := d.schemas.check(v)
+			if verdict.msg != "" {
+				d.failAt(p.String()+verdict.path, "%s", verdict.msg)
+			}
+			if verdict.open {
+				d.fail(p, "For 'object' type, 'additionalProperties' must be explicitly set to false")
+			}
+		},
+	}, "schema")
 }

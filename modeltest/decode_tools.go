@@ -123,25 +123,15 @@ func (d *decoder) toolRules() {
 }
 
 func (d *decoder) toolChoice(p *path, v json.RawMessage, names map[string]bool) {
-	if !d.object(p, v) {
+	var typ, name string
+	if !d.members(p, v, map[string]check{
+		"type":                      d.word(&typ, "auto", "any", "tool", "none"),
+		"name":                      func(p *path, v json.RawMessage) { name = d.text(p, v) },
+		"disable_parallel_tool_use": func(p *path, v json.RawMessage) { d.boolean(p, v) },
+	}, "type") {
 		return
 	}
-	var typ, name string
-	eachField(v, func(key string, v json.RawMessage) {
-		switch key {
-		case "type":
-			typ = d.oneOf(p.key(key), v, "auto", "any", "tool", "none")
-		case "name":
-			name = d.text(p.key(key), v)
-		case "disable_parallel_tool_use":
-			_ = d.boolean(p.key(key), v)
-		default:
-			d.fail(p.key(key), extraInputs)
-		}
-	})
 	switch {
-	case typ == "":
-		d.fail(p.key("type"), "Field required")
 	case len(d.r.Tools) == 0:
 		d.fail(p, "tool_choice may only be specified while providing tools")
 	case typ == "tool" && !names[name]:
