@@ -27,7 +27,9 @@ func TestStderrGrowsWithItsLength(t *testing.T) {
 					}
 				})
 			}
-			growth.Check(t, 1<<15, func(n int) int { return n + read(n) })
+			// How many lines reach a listener before the rest is dropped is up to
+			// the scheduler. A small string for each of them is in proportion.
+			growth.Check(t, 1<<15, func(n int) int { return max(32*n, read(n)) })
 			if !listened {
 				growth.AtMost(t, 32<<10, []int{1 << 15, 1 << 20}, read)
 			}
