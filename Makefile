@@ -13,10 +13,8 @@ TIMEOUT ?= 60m
 FUZZTIME ?= 60s
 BENCH ?= .
 PKG ?= ./...
-# How mutate chooses its changes, and how many for each package of PKG. SEED is
-# also that of soak, which goes on for LENGTH.
+# What soak chooses its faults by, and how long it goes on.
 SEED ?= 1
-N ?= 12
 LENGTH ?= 10m
 
 # Packages whose tests take longest start first, so that none runs alone at the end.
@@ -77,6 +75,9 @@ bin/gofumpt: internal/tools/go.mod
 bin/golangci-lint: internal/tools/go.mod
 	@cd internal/tools && $(GO) build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch ../../bin/golangci-lint
 
+bin/gremlins: internal/tools/go.mod
+	@cd internal/tools && $(GO) build -o ../../bin/gremlins github.com/go-gremlins/gremlins/cmd/gremlins && touch ../../bin/gremlins
+
 .PHONY: conformance
 conformance: peers suite ## the MCP conformance suite and the JSON Schema suite, with their counts
 	$(REQUIRE) $(GO) test -count=1 -v -timeout $(TIMEOUT) -run '^TestSchemaguard$$' ./internal/schemasuite
@@ -98,8 +99,8 @@ fuzz: ## every fuzz target for FUZZTIME
 	done
 
 .PHONY: mutate
-mutate: ## small changes to the packages PKG that their tests should notice: PKG="./mcpauth ./agent" SEED=7 N=20
-	$(GO) run ./internal/mutate -seed $(SEED) -n $(N) $(PKG)
+mutate: bin/gremlins ## small changes to a package that its tests should notice: PKG=./mcpauth
+	bin/gremlins unleash --invert-logical --invert-loopctrl --remove-self-assignments --timeout-coefficient 10 $(PKG:%/...=%)
 
 .PHONY: soak
 soak: ## two hundred users and random faults for LENGTH, ten minutes, and a table of what went wrong: SEED=7 LENGTH=1h

@@ -95,7 +95,8 @@ func directModules(mod string) []string {
 func toolModules(mod string) []string {
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^\t(\S+)$`).FindAllStringSubmatch(mod, -1) {
-		name, _, _ := strings.Cut(m[1], "/v2/")
+		name, _, _ := strings.Cut(m[1], "/cmd/")
+		name = strings.TrimSuffix(name, "/v2")
 		names = append(names, name)
 	}
 	return names

@@ -115,7 +115,6 @@ var rooms = []room{
 	{path: "internal/peers", imports: []string{"internal/skip"}},
 	{path: "internal/growth"},
 	{path: "internal/memhttp"},
-	{path: "internal/mutate"},
 	{path: "internal/skip"},
 	{path: "internal/corpus", tests: []string{"mcphost", "toolschema", "toolsearch"}},
 	{path: "internal/schemasuite", imports: []string{"internal/skip"}, tests: []string{"internal/schemaguard"}},
