@@ -178,7 +178,7 @@ func TestRegistrationImpossibleSaysWhatToDo(t *testing.T) {
 	delete(f.meta, "registration_endpoint")
 	_, c := f.client(f.person())
 	_, err := f.get(c)
-	if err == nil || !strings.Contains(err.Error(), "configure its client id") {
+	if err == nil || !strings.Contains(err.Error(), "configure its ID") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -192,8 +192,8 @@ func TestLoginRefusals(t *testing.T) {
 	}{
 		{"state of another login", nil, func(q url.Values) { q.Set("state", "x") }, "state does not match"},
 		{"issuer promised and missing", func(f *fake) { f.meta["authorization_response_iss_parameter_supported"] = true }, func(q url.Values) { q.Del("iss") }, "did not"},
-		{"issuer of another server", func(f *fake) { f.meta["authorization_response_iss_parameter_supported"] = true }, func(q url.Values) { q.Set("iss", "https://evil.example") }, "expected"},
-		{"issuer that was not promised", nil, func(q url.Values) { q.Set("iss", "https://evil.example") }, "expected"},
+		{"issuer of another server", func(f *fake) { f.meta["authorization_response_iss_parameter_supported"] = true }, func(q url.Values) { q.Set("iss", "https://evil.example") }, "the response is from issuer"},
+		{"issuer that was not promised", nil, func(q url.Values) { q.Set("iss", "https://evil.example") }, "the response is from issuer"},
 		{"metadata of another issuer", func(f *fake) { f.meta["issuer"] = "https://evil.example" }, nil, "RFC 8414"},
 		{"no PKCE", func(f *fake) { delete(f.meta, "code_challenge_methods_supported") }, nil, "PKCE"},
 		{"token endpoint without TLS", func(f *fake) { f.meta["token_endpoint"] = "http://198.51.100.7/token" }, nil, "neither https"},
@@ -288,7 +288,7 @@ func TestRefusedEarlyRefreshKeepsTheToken(t *testing.T) {
 	a, c := f.client(&mcpauth.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	mustGet(t, f, c)
 	mustGet(t, f, c)
-	if want := `msg="mcpauth: token not refreshed early; the old one is still good" server=` + f.url() + " error="; !strings.Contains(log.String(), want) {
+	if want := `msg="mcpauth: token not refreshed; the old one is still valid" server=` + f.url() + " error="; !strings.Contains(log.String(), want) {
 		t.Errorf("the log is %s, want %s", &log, want)
 	}
 	if n := f.asked("/token"); n != 1 {

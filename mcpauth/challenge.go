@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// challenge is what a 401 or 403 asked for.
+// A challenge is the Bearer challenge of a 401 or 403.
 type challenge struct {
 	metadataURL string
 	scopes      []string
-	err         string // "insufficient_scope" and the like
-	unasked     int    // the HTTP status of an answer that asked for no login; 0 of one that did
+	err         string // such as "insufficient_scope"
+	unasked     int    // the HTTP status of a response other than 401 and 403, or 0
 }
 
-// maxChallengeBytes bounds what is read of a WWW-Authenticate header, all its lines together.
-// Challenges of servers have a few hundred bytes.
+// maxChallengeBytes limits what is read of all WWW-Authenticate headers. Usual ones have a few hundred
+// bytes.
 const maxChallengeBytes = 64 << 10
 
-// readChallenge never fails: what cannot be read of a header asks for nothing, and the rest of it
-// counts. Of several Bearer challenges the first that names a thing is heeded. What holds one of
-// the given secrets is left out: a server that repeats a token must not get it into messages or
-// further requests.
+// readChallenge reads what it can of the headers and passes over the rest. Of several values of a
+// parameter the first counts. Values with one of the secrets are left out, so that a token that a
+// server repeats gets into no message or request.
 func readChallenge(h http.Header, secrets ...string) challenge {
 	var c challenge
 	left := maxChallengeBytes
@@ -55,12 +54,12 @@ func readChallenge(h http.Header, secrets ...string) challenge {
 	return c
 }
 
-// listItems yields the parts between the commas outside of quoted strings (RFC 9110 section 5.6.1),
-// without the space around them. It looks at each byte once.
+// listItems yields the items of a list (RFC 9110 section 5.6.1), split at commas outside of quoted
+// strings.
 func listItems(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, quoted := 0, false
-		last := byte(0) // the last one that is no space
+		last := byte(0) // the last byte that is no space
 		for i := 0; i < len(s); i++ {
 			switch {
 			case quoted && s[i] == '\\':
@@ -68,7 +67,7 @@ func listItems(s string) iter.Seq[string] {
 			case quoted:
 				quoted = s[i] != '"'
 			case s[i] == '"':
-				quoted = last == '=' // any other quote is a slip
+				quoted = last == '=' // another quote is a mistake of the server
 			case s[i] == ',':
 				if item := strings.Trim(s[start:i], " \t"); item != "" && !yield(item) {
 					return
@@ -85,8 +84,8 @@ func listItems(s string) iter.Seq[string] {
 	}
 }
 
-// splitItem splits an item into the scheme that begins a challenge, if it does, and a parameter, if
-// it has one (RFC 9110 section 11.6.1).
+// splitItem splits an item into the scheme of a challenge and a parameter, each of which may be
+// missing (RFC 9110 section 11.6.1).
 func splitItem(item string) (scheme, param string) {
 	word := item[:tokenLen(item)]
 	after := item[len(word):]
@@ -97,8 +96,8 @@ func splitItem(item string) (scheme, param string) {
 	return word, rest
 }
 
-// splitParam splits name=value, where the value is a token or a quoted string. Values that are
-// neither, such as unquoted addresses, are taken as they stand.
+// splitParam splits name=value, where the value is a token or a quoted string or, as some servers
+// send, an unquoted URL.
 func splitParam(param string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(param, "=")
 	name, value = strings.TrimRight(name, " \t"), strings.TrimLeft(value, " \t")
@@ -119,10 +118,10 @@ func splitParam(param string) (name, value string, ok bool) {
 		}
 		b.WriteByte(quoted[i])
 	}
-	return "", "", false // without an end
+	return "", "", false // the quoted string does not end
 }
 
-// tokenLen is the length of the token that s begins with (RFC 9110 section 5.6.2).
+// tokenLen returns the length of the token at the beginning of s (RFC 9110 section 5.6.2).
 func tokenLen(s string) int {
 	n := strings.IndexFunc(s, func(r rune) bool {
 		alnum := '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'

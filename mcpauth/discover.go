@@ -12,30 +12,26 @@ import (
 	"strings"
 )
 
-// Discovery is what was found out about who issues tokens for a server.
+// A Discovery is the result of discovering a server's authorization server.
 type Discovery struct {
-	// Resource is the RFC 8707 resource indicator.
-	Resource string
-	// Issuer is the authorization server.
-	Issuer string
-	// Scopes are those that a login should ask for: the challenge's, else the resource's. Nil means
-	// none were named, and none are asked for.
+	Resource string // the resource indicator (RFC 8707)
+	Issuer   string // the authorization server
+	// Scopes are the scopes to request: those of the challenge, or those of the resource's metadata.
 	Scopes []string
 	Server AuthServer
-	// Guessed is set when no metadata was found and the endpoints are the default ones of the
-	// 2025-03-26 specification.
+	// Guessed reports that there is no metadata and the endpoints are the default ones of MCP
+	// 2025-03-26.
 	Guessed bool
-	tried   []error // what went wrong on the way
+	tried   []error // the failures before
 }
 
-// AuthServer is the part of an authorization server's metadata (RFC 8414, OpenID Connect discovery)
-// that a client acts on. A member of a wrong type counts as absent: one odd member must not make a
-// server unusable.
+// AuthServer is the part of an authorization server's metadata (RFC 8414, OpenID Connect Discovery)
+// that a client uses. A member of a wrong type counts as absent.
 type AuthServer struct {
 	Issuer                string
 	AuthorizationEndpoint string
 	TokenEndpoint         string
-	RegistrationEndpoint  string // empty: no dynamic registration
+	RegistrationEndpoint  string // empty means no dynamic registration
 	RevocationEndpoint    string
 	ScopesSupported       []string
 	AuthMethods           []string // token_endpoint_auth_methods_supported
@@ -44,16 +40,16 @@ type AuthServer struct {
 	pkce                  []string // code_challenge_methods_supported
 }
 
-// A discoverer asks in the order of the MCP specification: the address in the challenge, the
-// well-known address with the server's path, the one at the root; then each form of the
-// authorization server's metadata.
+// A discoverer proceeds in the order of the MCP specification: the URL in the challenge, the well-known
+// URL with the server's path, the one at the root; then each form of the authorization server's
+// metadata.
 type discoverer struct {
 	net         *network
 	serverURL   string
-	metadataURL string // explicit metadata of the authorization server, or empty
+	metadataURL string // the configured metadata of the authorization server, or empty
 }
 
-// maxAuthServers bounds how many of a resource's authorization servers are looked at.
+// maxAuthServers limits how many of a resource's authorization servers are tried.
 const maxAuthServers = 3
 
 func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, error) {
@@ -73,10 +69,10 @@ func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, er
 	if d.metadataURL != "" {
 		servers = servers[:1]
 	}
-	// The first that can be used: one that cannot must not spoil the others.
+	// The first usable one.
 	for i, issuer := range servers {
 		if i == maxAuthServers {
-			tried = append(tried, fmt.Errorf("%d more authorization servers were not looked at", len(servers)-i))
+			tried = append(tried, fmt.Errorf("%d more authorization servers were not tried", len(servers)-i))
 			break
 		}
 		as, err := d.authServer(ctx, issuer)
@@ -95,7 +91,7 @@ func (d *discoverer) discover(ctx context.Context, ch challenge) (*Discovery, er
 	return nil, joinedErrors(tried)
 }
 
-// joinedErrors is [errors.Join] in one line.
+// joinedErrors is like [errors.Join] in one line.
 type joinedErrors []error
 
 func (e joinedErrors) Error() string {
@@ -108,15 +104,15 @@ func (e joinedErrors) Error() string {
 
 func (e joinedErrors) Unwrap() []error { return e }
 
-// resourceMetadata is the part of a protected resource's metadata (RFC 9728) that a client acts on.
-// A member of a wrong type counts as absent, as in AuthServer.
+// resourceMetadata is the part of a protected resource's metadata (RFC 9728) that a client uses. A
+// member of a wrong type counts as absent.
 type resourceMetadata struct {
 	Resource             string
 	AuthorizationServers []string
 	ScopesSupported      []string
 }
 
-// UnmarshalJSON takes each member by itself.
+// UnmarshalJSON decodes each member by itself.
 func (m *resourceMetadata) UnmarshalJSON(data []byte) error {
 	return unmarshalMembers(data, map[string]any{
 		"resource":              &m.Resource,
@@ -125,8 +121,8 @@ func (m *resourceMetadata) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// unmarshalMembers decodes an object's members that it knows. Of one with a wrong type the value
-// stays what it was.
+// unmarshalMembers decodes the known members of an object. The value of one with a wrong type does not
+// change.
 func unmarshalMembers(data []byte, known map[string]any) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -137,15 +133,15 @@ func unmarshalMembers(data []byte, known map[string]any) error {
 			v := reflect.ValueOf(to).Elem()
 			old := v.Interface()
 			if json.Unmarshal(raw, to) != nil {
-				v.Set(reflect.ValueOf(old)) // not the half of it
+				v.Set(reflect.ValueOf(old)) // it may have been decoded in part
 			}
 		}
 	}
 	return nil
 }
 
-// resource finds the protected resource's metadata (RFC 9728), or makes it up as the 2025-03-26
-// specification says: the server's origin issues its tokens. tried is what went wrong on the way.
+// resource returns the protected resource's metadata (RFC 9728) or, without any, that of MCP
+// 2025-03-26: the server's origin issues its tokens. tried are the failures before.
 func (d *discoverer) resource(ctx context.Context, server *url.URL, ch challenge) (res *resourceMetadata, tried []error, err error) {
 	for _, address := range resourceMetadataURLs(server, ch.metadataURL) {
 		var meta resourceMetadata
@@ -193,13 +189,13 @@ func resourceMetadataURLs(server *url.URL, fromChallenge string) []string {
 	return append(urls, root.String())
 }
 
-// checkResource holds the resource that the metadata claims against the server's address. RFC 9728
-// wants them equal; servers in the field claim their origin or a parent path as well, which is no
-// less safe: a token for it is good for the whole of that tree, and another origin stays refused.
+// checkResource compares the resource in the metadata with the server's URL. RFC 9728 demands that
+// they are equal. Existing servers also name their origin or a parent path, which is as safe: a token
+// for it is valid for the whole tree, and no other origin is accepted.
 func checkResource(claimed string, server *url.URL) error {
 	c, err := url.Parse(claimed)
 	if err != nil || c.Host == "" {
-		return fmt.Errorf("it says %q", clip(claimed, 200))
+		return fmt.Errorf("it says %q", clipped(claimed, 200))
 	}
 	have, want := canonical(c), canonical(server)
 	if have == want || strings.HasPrefix(want, have+"/") || strings.HasPrefix(want, have+"?") {
@@ -208,14 +204,14 @@ func checkResource(claimed string, server *url.URL) error {
 	return fmt.Errorf("it is for %s, the server is %s", MaskURL(claimed), MaskURL(server.String()))
 }
 
-// authServer returns nil if there is no metadata anywhere.
+// authServer returns nil if there is no metadata.
 func (d *discoverer) authServer(ctx context.Context, issuer string) (*AuthServer, error) {
 	addresses := authServerMetadataURLs(issuer)
 	if d.metadataURL != "" {
 		addresses = []string{d.metadataURL}
 	}
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("the authorization server %q is not an address", clip(issuer, 200))
+		return nil, fmt.Errorf("the authorization server %q is not an address", clipped(issuer, 200))
 	}
 	var tried []error
 	for _, address := range addresses {
@@ -228,14 +224,14 @@ func (d *discoverer) authServer(ctx context.Context, issuer string) (*AuthServer
 		if !ok {
 			continue
 		}
-		// With an address given by the user there is no issuer to compare with.
+		// With a configured URL there is no issuer to compare with.
 		if d.metadataURL == "" && !sameIssuer(as.Issuer, issuer) {
 			return nil, fmt.Errorf("the authorization server's metadata at %s is of issuer %s, not of %s (RFC 8414 section 3.3)", MaskURL(address), MaskURL(as.Issuer), MaskURL(issuer))
 		}
 		if err := d.check(ctx, &as, address); err != nil {
 			return nil, err
 		}
-		as.Issuer = cmp.Or(as.Issuer, d.metadataURL) // else it would be one with every other that names none
+		as.Issuer = cmp.Or(as.Issuer, d.metadataURL) // tells apart those that name none
 		return &as, nil
 	}
 	if d.metadataURL != "" && len(tried) == 0 {
@@ -276,12 +272,12 @@ func defaultEndpoints(issuer string) *AuthServer {
 	}
 }
 
-// sameIssuer forgives a final slash, as RFC 8414 servers write both.
+// sameIssuer ignores a final slash, which servers write or not.
 func sameIssuer(a, b string) bool {
 	return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
 }
 
-// check refuses metadata that would send a person or a secret to a wrong place.
+// check refuses endpoints to which no person or secret may be sent.
 func (d *discoverer) check(ctx context.Context, a *AuthServer, from string) error {
 	for _, e := range []struct{ name, address string }{
 		{"authorization_endpoint", a.AuthorizationEndpoint},
@@ -306,16 +302,15 @@ func (d *discoverer) check(ctx context.Context, a *AuthServer, from string) erro
 	return nil
 }
 
-// checkPKCE is the MCP specification's rule: a client must refuse a server that does not say that
-// it supports PKCE.
+// checkPKCE refuses a server that does not announce PKCE, as the MCP specification demands.
 func (a *AuthServer) checkPKCE() error {
 	if slices.Contains(a.pkce, "S256") {
 		return nil
 	}
-	return fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported is %s)", MaskURL(a.Issuer), clip(fmt.Sprintf("%q", a.pkce), 200))
+	return fmt.Errorf("the authorization server %s does not say that it supports PKCE with S256 (code_challenge_methods_supported is %s)", MaskURL(a.Issuer), clipped(fmt.Sprintf("%q", a.pkce), 200))
 }
 
-// UnmarshalJSON takes each member by itself.
+// UnmarshalJSON decodes each member by itself.
 func (a *AuthServer) UnmarshalJSON(data []byte) error {
 	return unmarshalMembers(data, map[string]any{
 		"issuer":                                         &a.Issuer,

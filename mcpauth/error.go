@@ -4,39 +4,37 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/oauth2"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// Reason is why a server needs a login.
+// A Reason says why a server needs a login.
 type Reason string
 
 // The reasons of a [NeedsAuthError].
 const (
-	// ReasonNoCredentials: nobody has logged in to this server yet.
+	// ReasonNoCredentials means that nobody has logged in to the server yet.
 	ReasonNoCredentials Reason = "no stored login"
-	// ReasonExpired: the access token has ended and there is no refresh token.
+	// ReasonExpired means that the access token has expired and there is no refresh token.
 	ReasonExpired Reason = "the login has expired"
-	// ReasonRefreshRefused: the authorization server refused the refresh token.
+	// ReasonRefreshRefused means that the authorization server refused the refresh token.
 	ReasonRefreshRefused Reason = "the authorization server refused to renew the login"
-	// ReasonRejected: the server refused a token that had not expired.
+	// ReasonRejected means that the server refused a token that had not expired.
 	ReasonRejected Reason = "the server rejected the stored login"
-	// ReasonScope: the server wants a scope that the token lacks.
+	// ReasonScope means that the server requires a scope that the token lacks.
 	ReasonScope Reason = "the stored login lacks a scope that the server demands"
 )
 
-// A NeedsAuthError reports that a person has to log in. It is the caller's state "needs-auth", not
-// a fault of the server.
+// A NeedsAuthError reports that a person must log in. Hosts show the server as "needs-auth".
 type NeedsAuthError struct {
-	ServerURL string // as configured; secrets in it are masked in the text
+	ServerURL string // as configured; the text masks secrets in it
 	Reason    Reason
-	Scopes    []string // what the server asked for, if it said so
-	// Status is the HTTP status of the server's refusal, 0 without one, and Body the beginning of
-	// its text, in one line and without the token.
-	Status int
-	Body   string
-	Err    error // what the authorization server answered, or nil
+	Scopes    []string // the scopes that the server named
+	Status    int      // the HTTP status of the server's refusal, or 0
+	Body      string   // the beginning of the refusal's body, in one line and without the token
+	Err       error    // the error of the authorization server, or nil
 }
 
 func (e *NeedsAuthError) Error() string {
@@ -58,11 +56,11 @@ func (e *NeedsAuthError) Error() string {
 
 func (e *NeedsAuthError) Unwrap() error { return e.Err }
 
-// A TokenError is a refusal by the token endpoint (RFC 6749 section 5.2).
+// A TokenError is an error response of the token endpoint (RFC 6749 section 5.2).
 type TokenError struct {
 	Endpoint    string
-	Status      int    // HTTP status
-	Code        string // "invalid_grant" and the like; empty if the answer had none
+	Status      int    // the HTTP status
+	Code        string // such as "invalid_grant"; may be empty
 	Description string
 }
 
@@ -77,7 +75,7 @@ func (e *TokenError) Error() string {
 	return s
 }
 
-// redirectNote follows the status of an answer to a request that carried secrets.
+// redirectNote is appended to the status of a response to a request with secrets.
 func redirectNote(status int) string {
 	if status/100 == 3 {
 		return ", a redirect, which is not followed"
@@ -85,13 +83,12 @@ func redirectNote(status int) string {
 	return ""
 }
 
-// final reports whether asking again with the same grant is useless.
+// final reports whether another request with the same grant would fail too.
 func (e *TokenError) final() bool {
 	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
 }
 
-// tokenError turns the library's error into ours: its text would quote the whole body of the
-// answer, which may hold secrets.
+// tokenError converts the library's error, whose text has the whole body and may have secrets.
 func tokenError(endpoint string, err error, secrets []string) error {
 	var re *oauth2.RetrieveError
 	if !errors.As(err, &re) || re.Response == nil {
@@ -100,25 +97,12 @@ func tokenError(endpoint string, err error, secrets []string) error {
 	return &TokenError{
 		Endpoint:    endpoint,
 		Status:      re.Response.StatusCode,
-		Code:        clip(masked(re.ErrorCode, secrets...), 100),
-		Description: clip(masked(re.ErrorDescription, secrets...), 300),
+		Code:        clipped(masked(re.ErrorCode, secrets...), 100),
+		Description: clipped(masked(re.ErrorDescription, secrets...), 300),
 	}
 }
 
-// clip keeps a stranger's text from flooding ours: one line of valid UTF-8.
-func clip(s string, limit int) string {
-	cut := len(s) > limit
-	if cut {
-		s = s[:limit]
-		for range utf8.UTFMax - 1 {
-			if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
-				s = s[:len(s)-1] // the piece of a rune
-			}
-		}
-	}
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
-	if cut {
-		s += "…"
-	}
-	return s
+// clipped returns the beginning of a server's text in one line, for messages.
+func clipped(s string, limit int) string {
+	return clip.Text(strings.Join(strings.Fields(s), " "), limit)
 }

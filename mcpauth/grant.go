@@ -14,20 +14,18 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// A ClientCredentialsGrant gets tokens without a person (RFC 6749 section 4.4, the MCP extension
-// SEP-1046). Either ClientSecret or PrivateKeyPEM is set.
+// A ClientCredentialsGrant gets tokens without a person (RFC 6749 section 4.4, MCP SEP-1046). Set
+// either ClientSecret or PrivateKeyPEM.
 type ClientCredentialsGrant struct {
-	// ClientID is the client's registered id; required.
-	ClientID string
-	// ClientSecret is the client's secret.
+	ClientID     string // required
 	ClientSecret string
 	// PrivateKeyPEM is a PKCS #8, PKCS #1 or SEC 1 key that signs the client's assertion
 	// (private_key_jwt, RFC 7523).
 	PrivateKeyPEM []byte
-	// Algorithm is the signature's JWS name. If empty: RS256, ES256, ES384, ES512 or EdDSA, as the
-	// key is.
+	// Algorithm is the JWS name of the signature. Empty means RS256, ES256, ES384, ES512 or EdDSA,
+	// depending on the key.
 	Algorithm string
-	// KeyID is put into the assertion's header, if set.
+	// KeyID is the kid in the assertion's header. Empty means none.
 	KeyID string
 }
 
@@ -67,7 +65,7 @@ func (g *ClientCredentialsGrant) signer() (crypto.PrivateKey, jwt.SigningMethod,
 	return key, method, nil
 }
 
-// assertionLife is how long an assertion may be used.
+// assertionLife is the time until an assertion expires.
 const assertionLife = 5 * time.Minute
 
 func (g *ClientCredentialsGrant) assertion(audience string, now time.Time) (string, error) {
@@ -93,7 +91,7 @@ func (g *ClientCredentialsGrant) assertion(audience string, now time.Time) (stri
 	return s, nil
 }
 
-// grantToken gets a token by the client's own credentials. c says where.
+// grantToken gets a token with the client's own credentials from the token endpoint of c.
 func (a *Authenticator) grantToken(ctx context.Context, c *Credentials) (*Credentials, error) {
 	g := a.opts.Grant
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -414,9 +414,9 @@ func TestRefusedRegistration(t *testing.T) {
 		{400, `{"error":"invalid_redirect_uri","error_description":"not\nthis one"}`, "HTTP 400 Bad Request invalid_redirect_uri (not this one)"},
 		{400, `{"error_description":"no"}`, "HTTP 400 Bad Request (no)"},
 		{403, `<html>secret page</html>`, "HTTP 403 Forbidden"},
-		{201, `<html>secret page</html>`, "the answer is not JSON: invalid character '<' looking for beginning of value"},
-		{201, `{"client_secret":"pw"}`, "the answer has no client_id"},
-		{200, `{"client_id":5}`, "the answer has no client_id"},
+		{201, `<html>secret page</html>`, "the response is not JSON: invalid character '<' looking for beginning of value"},
+		{201, `{"client_secret":"pw"}`, "the response has no client_id"},
+		{200, `{"client_id":5}`, "the response has no client_id"},
 	} {
 		n := newInternet()
 		n.answers[register] = func(w http.ResponseWriter, _ *http.Request) {
@@ -424,7 +424,7 @@ func TestRefusedRegistration(t *testing.T) {
 			fmt.Fprint(w, tt.body)
 		}
 		err := n.auth(t, n.options()).Login(t.Context())
-		want := "logging in to " + serverURL + ": registering a client at " + register + " (a client id that is registered by hand and configured avoids this): " + tt.want
+		want := "logging in to " + serverURL + ": registering a client at " + register + " (a configured client ID avoids this): " + tt.want
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}

@@ -31,10 +31,10 @@ func TestIssuerOfTheAnswer(t *testing.T) {
 		{"right, advertised", true, []string{as}, ""},
 		{"right, not advertised", false, []string{as}, ""},
 		{"none, not advertised", false, nil, ""},
-		{"none, advertised", true, nil, "says that it names itself in its answers (iss), and did not"},
-		{"wrong, advertised", true, []string{"https://evil.example"}, "the answer came from issuer https://evil.example, expected " + as},
-		{"wrong, not advertised", false, []string{"https://evil.example"}, "the answer came from issuer https://evil.example, expected " + as},
-		{"right but for a slash", true, []string{as + "/"}, "expected " + as},
+		{"none, advertised", true, nil, "announces iss in its responses and did not send it"},
+		{"wrong, advertised", true, []string{"https://evil.example"}, "the response is from issuer https://evil.example, want " + as},
+		{"wrong, not advertised", false, []string{"https://evil.example"}, "the response is from issuer https://evil.example, want " + as},
+		{"right but for a slash", true, []string{as + "/"}, "want " + as},
 		{"two", true, []string{as, "https://evil.example"}, "iss more than once"},
 	}
 	for _, tt := range tests {
@@ -73,8 +73,8 @@ func TestErrorOfAForeignIssuerIsNotShown(t *testing.T) {
 		want       []string
 		not        []string
 	}{
-		{"foreign", "https://evil.example", false, []string{"expected " + as}, []string{"unlock", "access_denied"}},
-		{"foreign, advertised", "https://evil.example", true, []string{"expected " + as}, []string{"unlock", "access_denied"}},
+		{"foreign", "https://evil.example", false, []string{"want " + as}, []string{"unlock", "access_denied"}},
+		{"foreign, advertised", "https://evil.example", true, []string{"want " + as}, []string{"unlock", "access_denied"}},
 		{"none, advertised", "", true, []string{"did not"}, []string{"unlock", "access_denied"}},
 		{"its own", as, true, []string{"access_denied (Call 1-555-0100 to unlock)"}, nil},
 		{"none", "", false, []string{"access_denied (Call 1-555-0100 to unlock)"}, nil},
@@ -406,7 +406,7 @@ func TestAuthorizationServersInTurn(t *testing.T) {
 		n.answers[many[i]+"/.well-known/oauth-authorization-server"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 	}
 	n.resource["authorization_servers"] = many
-	wantError(t, n.auth(t, n.options()).Login(t.Context()), []string{"HTTP 502", "9997 more authorization servers were not looked at"})
+	wantError(t, n.auth(t, n.options()).Login(t.Context()), []string{"HTTP 502", "9997 more authorization servers were not tried"})
 	if sent := n.sentTo("https://198.51.100.7:"); len(sent) != 6 { // two addresses each
 		t.Errorf("%d requests: %q", len(sent), sent)
 	}
@@ -442,7 +442,7 @@ func TestScopesAreBounded(t *testing.T) {
 		if len(asked) > 256 || asked[0] != "s0" {
 			t.Errorf("%s: asked for %d scopes, the first %q", name, len(asked), asked[0])
 		}
-		if !strings.Contains(log.String(), "more scopes than are asked for") {
+		if !strings.Contains(log.String(), "more scopes than are requested") {
 			t.Errorf("%s: logged %q", name, log.String())
 		}
 		if c, err := a.Credentials(t.Context()); err != nil || len(c.Scopes) != 256 {

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Login gets a new token now, whatever is stored: it asks the server for its challenge, then does
-// what a refused request would have done. With neither [Options.Authorize] nor [Options.Grant] its
-// error is a [NeedsAuthError].
+// Login gets a new token, whatever is stored. It asks the server for its challenge and proceeds as
+// after a refused request. With neither [Options.Authorize] nor [Options.Grant] the error is a
+// [NeedsAuthError].
 //
-// A token that was got and could not be stored is used all the same, by a alone; the error then
-// says that the login ends with the process, and wraps that of the store.
+// If the token cannot be stored, a uses it nevertheless. The error then says that the login is lost
+// when the process ends, and wraps the error of the store.
 func (a *Authenticator) Login(ctx context.Context) error {
 	ch, err := a.probe(ctx)
 	if err != nil {
@@ -28,8 +28,7 @@ func (a *Authenticator) Login(ctx context.Context) error {
 	return a.login(ctx, ch, ReasonNoCredentials)
 }
 
-// probe asks for the server's challenge. A server that gives none, or cannot be reached by GET, may
-// still be logged in to.
+// probe gets the server's challenge. Without one a login is still possible.
 func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.serverURL, nil)
 	if err != nil {
@@ -49,9 +48,8 @@ func (a *Authenticator) probe(ctx context.Context) (challenge, error) {
 	return ch, nil
 }
 
-// Logout revokes the tokens where the authorization server can do that and deletes the credentials.
-// What could not be revoked is in the error; the credentials are gone all the same, unless the
-// store failed.
+// Logout revokes the tokens if the authorization server supports it, and deletes the credentials. It
+// deletes them even if revoking fails, and then returns that error.
 func (a *Authenticator) Logout(ctx context.Context) error {
 	var revoking error
 	err := a.opts.Store.Update(ctx, a.key, func(old *Credentials) (*Credentials, error) {
@@ -71,7 +69,7 @@ func (a *Authenticator) revoke(ctx context.Context, c *Credentials) error {
 	if c == nil || c.RevocationEndpoint == "" {
 		return nil
 	}
-	token, hint := c.RefreshToken, "refresh_token" // its end is that of the whole grant
+	token, hint := c.RefreshToken, "refresh_token" // revoking it revokes the grant
 	if token == "" {
 		token, hint = c.AccessToken, "access_token"
 	}
@@ -98,8 +96,7 @@ func (a *Authenticator) revoke(ctx context.Context, c *Credentials) error {
 	return nil
 }
 
-// login gets a new token for the challenge. Of any number of callers one does it; the others wait
-// for that one's outcome, each as long as its ctx lets it.
+// login gets a new token for the challenge. Concurrent callers share one login.
 func (a *Authenticator) login(ctx context.Context, ch challenge, reason Reason) error {
 	if a.opts.Authorize == nil && a.opts.Grant == nil {
 		return a.needsAuth(reason, nil)
@@ -112,7 +109,7 @@ func (a *Authenticator) login(ctx context.Context, ch challenge, reason Reason) 
 		select {
 		case r := <-done:
 			if gone, _ := r.Val.(bool); gone && r.Err != nil && ctx.Err() == nil {
-				continue // whoever did it went away: now it is our turn
+				continue // the caller that ran it went away
 			}
 			return r.Err
 		case <-ctx.Done():
@@ -138,7 +135,7 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 		RevocationEndpoint: found.Server.RevocationEndpoint,
 	}
 	if stored != nil && sameIssuer(stored.Issuer, found.Issuer) {
-		c.Scopes = stored.Scopes // a step up asks for these as well
+		c.Scopes = stored.Scopes // request them again when stepping up
 	}
 	var fresh *Credentials
 	if a.opts.Grant != nil {
@@ -159,17 +156,16 @@ func (a *Authenticator) loginNow(ctx context.Context, ch challenge) error {
 	return a.store(ctx, fresh)
 }
 
-// An unsavedError says that a login was made and could not be stored.
+// An unsavedError reports that a login could not be stored.
 type unsavedError struct{ err error }
 
 func (e *unsavedError) Error() string {
-	return fmt.Sprintf("the login was made and is lost when this process ends: %v", e.err)
+	return fmt.Sprintf("the login succeeded and is lost when this process ends: %v", e.err)
 }
 
 func (e *unsavedError) Unwrap() error { return e.err }
 
-// store keeps fresh credentials; where the store fails they live on in memory and the error is an
-// unsavedError.
+// store stores fresh credentials. If that fails they stay in memory and the error is an unsavedError.
 func (a *Authenticator) store(ctx context.Context, fresh *Credentials) error {
 	a.remember(fresh, false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
@@ -211,14 +207,14 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		if foreign := checkIss(refused.Iss, &found.Server); foreign != nil {
-			return nil, foreign // and not a word of what it says
+			return nil, foreign // without the text of the response
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if answer == nil || subtle.ConstantTimeCompare([]byte(answer.State), []byte(state)) != 1 {
-		return nil, errors.New("the answer belongs to another login (its state does not match)")
+		return nil, errors.New("the response belongs to another login (its state does not match)")
 	}
 	if err := checkIss(answer.Iss, &found.Server); err != nil {
 		return nil, err
@@ -236,23 +232,22 @@ func (a *Authenticator) authorizeCode(ctx context.Context, found *Discovery, c, 
 	return c.withToken(tok, scopes), nil
 }
 
-// checkIss is RFC 9207 section 2.4: it keeps a code of one authorization server from being sent to
-// another. Issuers are compared letter by letter. A server may name itself without having said that
-// it does.
+// checkIss checks the issuer of a response (RFC 9207 section 2.4), so that a code of one
+// authorization server is not sent to another.
 func checkIss(iss string, server *AuthServer) error {
 	switch {
 	case iss == "" && !server.IssParameter:
 		return nil
 	case iss == "":
-		return fmt.Errorf("the authorization server %s says that it names itself in its answers (iss), and did not", MaskURL(server.Issuer))
+		return fmt.Errorf("the authorization server %s announces iss in its responses and did not send it", MaskURL(server.Issuer))
 	case iss != server.Issuer:
-		return fmt.Errorf("the answer came from issuer %s, expected %s", MaskURL(iss), MaskURL(server.Issuer))
+		return fmt.Errorf("the response is from issuer %s, want %s", MaskURL(iss), MaskURL(server.Issuer))
 	}
 	return nil
 }
 
-// client puts a client id into c: the configured one, else a metadata document's, else the one
-// registered before, else a new registration.
+// client sets the client ID of c: the configured one, the URL of the metadata document, the one
+// registered before, or one from a new registration.
 func (a *Authenticator) client(ctx context.Context, found *Discovery, c, stored *Credentials) error {
 	c.RedirectURL = a.opts.RedirectURL
 	switch {
@@ -277,9 +272,9 @@ func (a *Authenticator) reusable(stored *Credentials, found *Discovery) bool {
 		(stored.ClientSecretExpiry.IsZero() || a.now().Before(stored.ClientSecretExpiry))
 }
 
-// scopesFor is what a login asks for: the configured scopes, else what the server named; what was
-// granted or challenged before is kept, so that a step up does not take away; and offline_access
-// where the server knows it, since without it some servers give no refresh token.
+// scopesFor returns the scopes that a login requests: the configured ones or those that the server
+// named, those granted or challenged before, so that stepping up loses none, and offline_access if
+// the server supports it, since some servers issue no refresh token without it.
 func (a *Authenticator) scopesFor(ctx context.Context, found *Discovery, granted []string) []string {
 	scopes := found.Scopes
 	if a.opts.Scopes != nil {
@@ -294,23 +289,21 @@ func (a *Authenticator) scopesFor(ctx context.Context, found *Discovery, granted
 }
 
 const (
-	// maxScopes bounds how many scopes a server can have asked for.
-	maxScopes = 256
-	// maxScopeBytes bounds one of them.
-	maxScopeBytes = 256
+	maxScopes     = 256 // limits the number of scopes that are requested
+	maxScopeBytes = 256 // limits the length of each
 )
 
-// firstScopes are those within the bounds.
+// firstScopes returns the scopes within the limits.
 func firstScopes(scopes []string) []string {
 	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return len(s) > maxScopeBytes })
 	return scopes[:min(len(scopes), maxScopes)]
 }
 
-// bounded is firstScopes, and logs what is left out.
+// bounded is firstScopes and logs how many are left out.
 func (a *Authenticator) bounded(ctx context.Context, scopes []string) []string {
 	kept := firstScopes(scopes)
 	if left := len(scopes) - len(kept); left > 0 {
-		a.opts.Logger.WarnContext(ctx, "mcpauth: the server names more scopes than are asked for", "server", MaskURL(a.serverURL), "most", maxScopes, "left out", left)
+		a.opts.Logger.WarnContext(ctx, "mcpauth: the server names more scopes than are requested", "server", MaskURL(a.serverURL), "most", maxScopes, "left out", left)
 	}
 	return kept
 }

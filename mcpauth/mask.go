@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Key is the name under which a server's credentials are stored: its address without what does not
-// tell servers apart (letter case of scheme and host, default port, fragment, a final slash). An
-// address that cannot be parsed is its own key.
+// Key returns the key of a server's credentials: its URL in one form, with scheme and host in lower
+// case and without default port, user, fragment and final slash. A URL that cannot be parsed is its
+// own key.
 func Key(serverURL string) string {
 	u, err := url.Parse(serverURL)
 	if err != nil || u.Host == "" {
@@ -18,7 +18,7 @@ func Key(serverURL string) string {
 	return canonical(u)
 }
 
-// canonical is the form in which RFC 8707 resources are sent and compared.
+// canonical returns the form in which resources (RFC 8707) are sent and compared.
 func canonical(u *url.URL) string {
 	c := *u
 	c.Scheme = strings.ToLower(c.Scheme)
@@ -32,8 +32,8 @@ func canonical(u *url.URL) string {
 	return c.String()
 }
 
-// MaskURL returns an address that may be shown: without user, password, query and fragment, each of
-// which people put secrets in.
+// MaskURL returns a URL for messages, without user, password, query and fragment, which may have
+// secrets, and shortened to a thousand bytes.
 func MaskURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -46,13 +46,10 @@ func MaskURL(s string) string {
 		u.RawQuery = "…"
 	}
 	u.Fragment, u.RawFragment = "", ""
-	return clip(u.String(), maxShownURL)
+	return clipped(u.String(), 1000)
 }
 
-// maxShownURL bounds what is shown of an address, in bytes.
-const maxShownURL = 1000
-
-// secrets is what no text that others wrote may show of c.
+// secrets returns the secrets of c, which may be empty.
 func (c *Credentials) secrets() []string {
 	if c == nil {
 		return nil
@@ -60,7 +57,7 @@ func (c *Credentials) secrets() []string {
 	return []string{c.AccessToken, c.RefreshToken, c.ClientSecret}
 }
 
-// secretParams are the members of a token request that are nobody else's business.
+// secretParams are the parameters of a token request that are secret.
 var secretParams = []string{"code", "code_verifier", "refresh_token", "client_assertion", "client_secret", "token"}
 
 func formSecrets(form url.Values) []string {
@@ -71,11 +68,10 @@ func formSecrets(form url.Values) []string {
 	return secrets
 }
 
-// masked returns the text of a stranger without the secrets that it repeats, as they are or as a
-// query has them.
+// masked replaces secrets in a server's text, as they are and in the form of a query.
 func masked(text string, secrets ...string) string {
 	secrets = slices.Clone(secrets)
-	// The longest first: one may be the beginning of another.
+	// The longest first, since one may contain another.
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, s := range secrets {
 		if s != "" {
@@ -86,7 +82,7 @@ func masked(text string, secrets ...string) string {
 	return text
 }
 
-// hide returns err with a text that shows none of the secrets.
+// hide returns err with a text without the secrets.
 func hide(err error, secrets ...string) error {
 	if err == nil {
 		return nil
@@ -98,7 +94,7 @@ func hide(err error, secrets ...string) error {
 	return err
 }
 
-// A hiddenError is an error whose own text shows a secret.
+// A hiddenError replaces the text of an error.
 type hiddenError struct {
 	text string
 	err  error

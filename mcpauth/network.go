@@ -17,31 +17,28 @@ import (
 	"time"
 )
 
-// ErrInsecureURL reports that [New] was given an address that is neither https nor http on this
-// machine: a token is not sent in clear.
+// ErrInsecureURL reports a URL that is neither https nor http on this machine: a token sent there
+// could be read on the way.
 var ErrInsecureURL = errors.New("neither https nor on this machine")
 
 const (
-	// requestTimeout bounds one request, its redirects included, where the caller's client has no
-	// bound of its own.
+	// requestTimeout limits a request and its redirects, unless the caller's client has a timeout.
 	requestTimeout = 30 * time.Second
-	// maxRedirects bounds the redirects of one request.
-	maxRedirects = 5
-	// bodyLimit bounds what is read of one answer, after decompression.
+	maxRedirects   = 5
+	// bodyLimit limits a response's body after decompression, in bytes.
 	bodyLimit = 1 << 20
 )
 
-// A network makes an authenticator's requests. Servers name the addresses that are asked: each is
-// held against where the server itself is.
+// A network makes an authenticator's requests. The server chooses their URLs, so each is checked
+// against where the server itself is.
 type network struct {
-	// probe asks the server itself and get reads metadata: they follow redirects within one origin.
-	// post sends secrets and follows none.
+	// probe requests the server itself and get metadata; both follow redirects within one origin. post
+	// sends secrets and follows none.
 	probe, get, post *http.Client
 	reach            *reach
 }
 
-// newNetwork makes the clients from the caller's one, which stays as it is; nil means the default.
-// The addresses in trusted were given by the caller.
+// newNetwork copies the caller's client, nil for the default. The URLs in trusted are the caller's.
 func newNetwork(caller *http.Client, trusted ...string) *network {
 	r := &reach{lookup: lookup}
 	for _, address := range trusted {
@@ -84,8 +81,8 @@ func newNetwork(caller *http.Client, trusted ...string) *network {
 	return n
 }
 
-// getJSON reports false for an answer of 4xx, or one that is not JSON at all (a web page for every
-// address is common): nothing is there.
+// getJSON reports false for a 4xx and for a body that is no JSON object: many servers answer every
+// path with a web page.
 func (n *network) getJSON(ctx context.Context, address string, to any) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -115,12 +112,12 @@ func (n *network) getJSON(ctx context.Context, address string, to any) (bool, er
 	return true, nil
 }
 
-// readBody reads an answer of at most bodyLimit bytes, and closes it.
+// readBody reads and closes a body of at most bodyLimit bytes.
 func readBody(resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
-	// gzip is decoded by net/http, which asked for it and then takes the header away.
+	// net/http decodes gzip, which it requests, and removes the header.
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, fmt.Errorf("it is encoded with %q, which was not asked for", clip(coding, 40))
+		return nil, fmt.Errorf("it is encoded with %q, which was not requested", clipped(coding, 40))
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit+1))
 	if err == nil && len(body) > bodyLimit {
@@ -129,11 +126,11 @@ func readBody(resp *http.Response) ([]byte, error) {
 	return body, err
 }
 
-// A guard is a RoundTripper that refuses addresses out of reach: by their text and, for connections
-// that it makes itself, by what they resolve to.
+// A guard is a RoundTripper that refuses URLs out of reach, and for connections that it makes itself
+// IP addresses out of reach.
 type guard struct {
 	reach *reach
-	// direct makes connections to the address, proxied to what proxy says.
+	// direct connects to the URL's host, proxied to the proxy.
 	direct, proxied http.RoundTripper
 	proxy           func(*http.Request) (*url.URL, error)
 }
@@ -146,8 +143,8 @@ func newGuard(base http.RoundTripper, r *reach) *guard {
 	if !ok {
 		return &guard{reach: r, direct: base}
 	}
-	// Each request has a connection of its own: an authenticator needs no closing, and no
-	// connection outlives the check that it passed.
+	// Each request has a connection of its own, so that an authenticator needs no closing and no
+	// connection outlives its check.
 	proxied := t.Clone()
 	proxied.DisableKeepAlives = true
 	if proxied.MaxResponseHeaderBytes == 0 {
@@ -167,8 +164,7 @@ func newGuard(base http.RoundTripper, r *reach) *guard {
 }
 
 // isDialer reports whether dial is the method of a [net.Dialer], as in [http.DefaultTransport] and
-// its copies. Any other function is the caller's own way to a network, whose addresses mean what
-// the caller lets them mean.
+// its copies. With any other function only the caller knows what an address means.
 func isDialer(dial func(context.Context, string, string) (net.Conn, error)) bool {
 	return reflect.ValueOf(dial).Pointer() == reflect.ValueOf(new(net.Dialer).DialContext).Pointer()
 }
@@ -255,17 +251,14 @@ func zoneOf(ip netip.Addr) zone {
 	return zonePublic
 }
 
-// reach is what a server's authorization may be about: public addresses, and others as far as the
-// server itself is there. So a server on the internet cannot send its clients to what only they can
-// get at.
+// A reach allows public addresses, and others only as far as the server itself is there, so that a
+// server on the internet cannot make its clients request what only they can reach.
 type reach struct {
-	// hosts are those that the caller named, as hostname gives them.
-	hosts []string
-	// lookup returns the addresses of a name, none if there are none.
+	hosts  []string // the hosts that the caller named, as hostname returns them
 	lookup func(ctx context.Context, host string) []netip.Addr
 }
 
-// hostname is the host of an address in one form: lower case, no final dot.
+// hostname returns the host of u in lower case and without a final dot.
 func hostname(u *url.URL) string {
 	return strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 }
@@ -273,8 +266,8 @@ func hostname(u *url.URL) string {
 // local reports whether the caller named this machine.
 func (r *reach) local() bool { return slices.ContainsFunc(r.hosts, isLoopback) }
 
-// check refuses an address that is not safe to ask by its text alone: one without TLS, except on
-// this machine, and one out of reach.
+// check refuses a URL that its text shows to be unsafe: without TLS, except on this machine, or out of
+// reach.
 func (r *reach) check(ctx context.Context, u *url.URL) error {
 	if err := checkSecure(u); err != nil {
 		return err
@@ -296,10 +289,10 @@ func (r *reach) check(ctx context.Context, u *url.URL) error {
 }
 
 func (r *reach) refusal(what string) error {
-	return fmt.Errorf("%s is not a public address, and the server is not there itself", clip(what, 100))
+	return fmt.Errorf("%s is not a public address, and the server is not there itself", clipped(what, 100))
 }
 
-// allow refuses an address out of reach. Public ones cost no lookup.
+// allow refuses an IP address out of reach. It looks up names only for addresses that are not public.
 func (r *reach) allow(ctx context.Context, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	z := zoneOf(ip)
@@ -311,7 +304,7 @@ func (r *reach) allow(ctx context.Context, ip netip.Addr) error {
 			return nil
 		}
 		addrs := r.addresses(ctx, host)
-		// A name that is public as well can be anybody's.
+		// A name with a public address too can be anybody's.
 		public := slices.ContainsFunc(addrs, func(a netip.Addr) bool { return zoneOf(a) == zonePublic })
 		if len(addrs) > 0 && !public && (z == zonePrivate || slices.Contains(addrs, ip)) {
 			return nil
@@ -320,7 +313,7 @@ func (r *reach) allow(ctx context.Context, ip netip.Addr) error {
 	return r.refusal(ip.String())
 }
 
-// addresses are those of a host; none if they cannot be found.
+// addresses returns the IP addresses of a host, none if they cannot be found.
 func (r *reach) addresses(ctx context.Context, host string) []netip.Addr {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap().WithZone("")}
@@ -335,13 +328,12 @@ func (r *reach) addresses(ctx context.Context, host string) []netip.Addr {
 func lookup(ctx context.Context, host string) []netip.Addr {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil // then nothing but public addresses is in reach
+		return nil // then only public addresses are in reach
 	}
 	return addrs
 }
 
-// dialer looks at each address before it connects to it: a name may mean another address than a
-// moment before.
+// dialer returns a dial function that checks each IP address before it connects.
 func (r *reach) dialer() func(context.Context, string, string) (net.Conn, error) {
 	plain := net.Dialer{Timeout: requestTimeout}
 	checking := plain
@@ -360,7 +352,7 @@ func (r *reach) dialer() func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// checked looks at where dial has connected to, before anything is sent there.
+// checked returns a dial function that checks where dial has connected to.
 func (r *reach) checked(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -376,7 +368,7 @@ func (r *reach) checked(dial func(context.Context, string, string) (net.Conn, er
 	}
 }
 
-// named reports whether the host of a HOST:PORT was named by the caller.
+// named reports whether the caller named the host of a HOST:PORT.
 func (r *reach) named(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && slices.Contains(r.hosts, strings.ToLower(strings.TrimSuffix(host, ".")))
@@ -393,7 +385,7 @@ func checkSecure(u *url.URL) error {
 	return fmt.Errorf("%s is %w", MaskURL(u.String()), ErrInsecureURL)
 }
 
-// isLoopback takes a host as hostname gives it.
+// isLoopback reports whether a host, as hostname returns it, is this machine.
 func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -402,8 +394,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// urlCause drops the address that net/http puts into its errors: it may carry a secret in its
-// query.
+// urlCause removes the URL from an error of net/http, since its query may have a secret.
 func urlCause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {

@@ -17,45 +17,36 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A StoreError is a credential store that could not be read or written: a locked keychain, a file
-// of someone else's, broken JSON. It is not a missing login, so a server that meets it is failed
-// and not needs-auth.
+// A StoreError reports a store that cannot be read, written or locked, such as a locked keychain.
+// Hosts show the server as failed and not as "needs-auth".
 type StoreError struct {
-	// Op is "read", "write" or "lock".
-	Op  string
+	Op  string // "read", "write" or "lock"
 	Err error
 }
 
 // Error begins with the words that hosts show for an unreadable store.
 func (e *StoreError) Error() string {
-	switch e.Op {
-	case "read":
-		return fmt.Sprintf("Couldn't read the stored credentials: %v", e.Err)
-	case "lock":
-		return fmt.Sprintf("Couldn't lock the stored credentials: %v", e.Err)
-	}
-	return fmt.Sprintf("Couldn't write the stored credentials: %v", e.Err)
+	return fmt.Sprintf("Couldn't %s the stored credentials: %v", e.Op, e.Err)
 }
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// NewDirStore keeps one JSON file a server in dir, which is created with mode 0700 when something
-// is first stored. Files have mode 0600 and are replaced in one step, so a reader never sees half
-// of one. A lock file beside each keeps other processes out during an update.
+// NewDirStore returns a store with one JSON file for each server in dir. It creates dir with mode 0700
+// when something is first stored. Files have mode 0600 and are replaced atomically. A lock file beside
+// each excludes other processes during an update.
 //
-// A directory that others can write to, a file that others can read, and either of another user are
-// refused with a [StoreError] that says how to mend it. On Windows permissions are not looked at.
+// The store refuses a directory that others can write to, a file that others can read, and either of
+// another user, with a [StoreError] that names the remedy. On Windows it does not check permissions.
 func NewDirStore(dir string) (TokenStore, error) {
 	if dir == "" {
 		return nil, errors.New("mcpauth: a directory store needs a directory")
 	}
-	return &lockedStore{dir: dir, locks: newKeyLocks(), slots: dirSlots(dir)}, nil
+	return &lockedStore{dir: dir, slots: dirSlots(dir)}, nil
 }
 
-// UserStore keeps credentials as [NewDirStore] does, in tenon/credentials below the user's
-// configuration directory: $XDG_CONFIG_HOME, else [os.UserConfigDir]. It is where "tenon mcp login"
-// keeps them, so a program with this store uses the logins that its user made in a shell. A nil
-// lookup means os.LookupEnv.
+// UserStore returns a [NewDirStore] in tenon/credentials below $XDG_CONFIG_HOME or, without it,
+// [os.UserConfigDir]. "tenon mcp login" uses the same store, so a program with it uses the logins that
+// its user made in a shell. A nil lookup means [os.LookupEnv].
 func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -63,43 +54,41 @@ func UserStore(lookup func(name string) (string, bool)) (TokenStore, error) {
 	dir, _ := lookup("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(dir) {
 		var err error
-		if dir, err = os.UserConfigDir(); err != nil {
-			return nil, fmt.Errorf("mcpauth: finding a place for tokens: %w", err)
+		if dir, err = os.UserConfigDir(); err == nil && !filepath.IsAbs(dir) {
+			err = errors.New("the home directory is no absolute path")
 		}
-		if !filepath.IsAbs(dir) {
-			return nil, errors.New("mcpauth: finding a place for tokens: the home directory is no absolute path")
+		if err != nil {
+			return nil, fmt.Errorf("mcpauth: finding a place for tokens: %w", err)
 		}
 	}
 	return NewDirStore(filepath.Join(dir, "tenon", "credentials"))
 }
 
-// NewKeyringStore keeps credentials in the system's keyring (the macOS keychain, the Secret Service
-// on Linux, the Windows Credential Manager) under the given service name. lockDir is a directory
-// for the lock files that keep other processes out during an update; it holds no secret, and is
-// created with mode 0700 at the first.
+// NewKeyringStore returns a store in the system's keyring (the macOS keychain, the Secret Service on
+// Linux, the Windows Credential Manager) under the given service name. Lock files in lockDir, which
+// is created with mode 0700, exclude other processes during an update. They have no secrets.
 //
-// Windows bounds an entry at 2,560 bytes: with longer tokens Update fails there with a
-// [StoreError], and [NewDirStore] is the way.
+// On Windows an entry has at most 2,560 bytes. With longer tokens Update fails with a [StoreError];
+// use [NewDirStore] there.
 func NewKeyringStore(service, lockDir string) (TokenStore, error) {
 	if service == "" {
 		return nil, errors.New("mcpauth: a keyring store needs a service name")
 	}
-	return &lockedStore{dir: lockDir, locks: newKeyLocks(), slots: keyringSlots(service)}, nil
+	return &lockedStore{dir: lockDir, slots: keyringSlots(service)}, nil
 }
 
-// slots is where a lockedStore keeps its entries; missing entries are fs.ErrNotExist.
+// slots stores the entries of a lockedStore. The error of a missing entry is fs.ErrNotExist.
 type slots interface {
 	read(key string) ([]byte, error)
 	write(key string, data []byte) error
 	remove(key string) error
-	// place is where the entry is, for messages.
-	place(key string) string
+	place(key string) string // names the entry in messages
 }
 
-// lockedStore is a store of entries under a lock that other processes respect.
+// A lockedStore updates entries under a lock between processes.
 type lockedStore struct {
 	dir   string
-	locks *keyLocks
+	locks keyLocks
 	slots slots
 }
 
@@ -118,8 +107,7 @@ func (s *lockedStore) Load(_ context.Context, key string) (*Credentials, error) 
 	return &c, nil
 }
 
-// A damagedError is an entry that can be read and is no credentials. Nothing in it is worth
-// keeping: it may be replaced and deleted.
+// A damagedError is an entry without valid credentials. It may be replaced and deleted.
 type damagedError struct {
 	place string
 	err   error
@@ -131,17 +119,16 @@ func (e *damagedError) Error() string {
 
 func (e *damagedError) Unwrap() error { return e.err }
 
-// absent reports whether an error of Load means that there is nothing to keep.
+// absent reports whether an error of Load means that there are no credentials.
 func absent(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.As(err, new(*damagedError))
 }
 
-// lockRetry is how often a waiter for another process's lock looks again.
+// lockRetry is the time between attempts to get a lock that another process holds.
 const lockRetry = 25 * time.Millisecond
 
 func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentials) (*Credentials, error)) error {
-	// The file lock is per open file: goroutines of one process are kept apart by the lock in
-	// memory, so that they queue instead of polling.
+	// The lock in memory lets the goroutines of one process wait instead of polling.
 	unlock, err := s.locks.lock(ctx, key)
 	if err != nil {
 		return err
@@ -157,7 +144,7 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
 		return &StoreError{Op: "lock", Err: err}
 	}
-	defer file.Unlock() //nolint:errcheck // closing the file lets go of the lock in any case
+	defer file.Unlock() //nolint:errcheck // closing the file releases the lock in any case
 
 	old, err := s.Load(ctx, key)
 	if err != nil && !absent(err) {
@@ -183,8 +170,8 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	return nil
 }
 
-// slotName makes a file name of a key: server addresses have characters that file systems refuse,
-// and may carry what nobody should read in a listing.
+// slotName returns a file name for a key: URLs have characters that file systems refuse, and may have
+// secrets that a listing would show.
 func slotName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])
@@ -197,7 +184,7 @@ func (d dirSlots) path(key string) string { return filepath.Join(string(d), slot
 func (d dirSlots) place(key string) string { return d.path(key) }
 
 func (d dirSlots) read(key string) ([]byte, error) {
-	// The folder first: in one that is the user's own nobody exchanges a file.
+	// The directory first: in the user's own nobody else can replace the file.
 	if err := checkDir(string(d)); err != nil {
 		return nil, err
 	}
@@ -220,20 +207,20 @@ func (d dirSlots) read(key string) ([]byte, error) {
 	return data, err
 }
 
-// checkDir refuses a folder in which others could exchange files.
+// checkDir refuses a directory in which others could replace files.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", dir)
+		return fmt.Errorf("%s is not a directory", dir)
 	}
 	return checkOwn(dir, info, 0o022, "chmod 700")
 }
 
-// checkOwn refuses what belongs neither to the user nor to root, or has one of the given mode bits,
-// which mend takes away.
+// checkOwn refuses a file that belongs neither to the user nor to root, or has one of the given mode
+// bits, which the command mend removes.
 func checkOwn(path string, info fs.FileInfo, bits fs.FileMode, mend string) error {
 	owner, known := ownerOf(info)
 	if !known {

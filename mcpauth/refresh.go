@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// Token returns an access token that is good now, refreshing it where that is due. Its error is a
-// [NeedsAuthError] where a person has to log in, a [StoreError] where the store fails, else what
-// kept the refresh from working.
+// Token returns a valid access token and refreshes it if it is about to expire. The error is a
+// [NeedsAuthError] if a person must log in, a [StoreError] if the store fails, or the error of the
+// refresh. If a refresh fails while the token is still valid, Token returns the token.
 //
-// Of any number of callers one refreshes and the others get its token; of any number of processes
-// likewise, through the store's lock. A refresh that fails while the token is still good costs
-// nothing: the token is returned.
+// Concurrent callers share one refresh, as do processes with the same store.
 func (a *Authenticator) Token(ctx context.Context) (*Credentials, error) {
 	c, err := a.Credentials(ctx)
 	if errors.Is(err, ErrNotFound) {
@@ -28,15 +26,14 @@ func (a *Authenticator) Token(ctx context.Context) (*Credentials, error) {
 	return a.refresh(ctx, c)
 }
 
-// updateTimeout bounds an update of the store that its caller may have left: the wait for the lock,
-// and one request.
+// updateTimeout limits an update of the store whose caller may have left: waiting for the lock and one
+// request.
 const updateTimeout = 2 * time.Minute
 
-// refresh replaces the access token of old. It returns old itself where that is still good and no
-// better one can be had.
+// refresh returns new credentials, or old if those are still valid and refreshing fails.
 func (a *Authenticator) refresh(ctx context.Context, old *Credentials) (*Credentials, error) {
 	ch := a.flight.DoChan("refresh "+old.AccessToken, func() (any, error) {
-		// It goes on without the caller, but not for ever: another process may hold the lock.
+		// It goes on without the caller.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 		defer cancel()
 		return a.refreshLocked(ctx, old)
@@ -54,14 +51,14 @@ func (a *Authenticator) refresh(ctx context.Context, old *Credentials) (*Credent
 		return c.clone(), nil
 	}
 	if old.Valid(a.now()) {
-		a.opts.Logger.WarnContext(ctx, "mcpauth: token not refreshed early; the old one is still good", "server", MaskURL(a.serverURL), "error", err)
+		a.opts.Logger.WarnContext(ctx, "mcpauth: token not refreshed; the old one is still valid", "server", MaskURL(a.serverURL), "error", err)
 		return old, nil
 	}
 	return nil, err
 }
 
-// refreshLocked does the read, the request and the write under the store's lock. Whoever waited for
-// the lock finds the winner's token and uses it.
+// refreshLocked refreshes under the store's lock. If the token was refreshed meanwhile, it returns the
+// new one.
 func (a *Authenticator) refreshLocked(ctx context.Context, old *Credentials) (fresh *Credentials, err error) {
 	err = a.opts.Store.Update(ctx, a.key, func(stored *Credentials) (*Credentials, error) {
 		current := a.newest(stored, old)
@@ -71,9 +68,9 @@ func (a *Authenticator) refreshLocked(ctx context.Context, old *Credentials) (fr
 		}
 		fresh, err = a.exchangeRefresh(ctx, current)
 		if err != nil {
-			return nil, err // what is stored stays: it is not ours to delete
+			return nil, err // the stored credentials stay
 		}
-		a.remember(fresh, false) // the old refresh token may be dead already
+		a.remember(fresh, false) // the old refresh token may be invalid already
 		return fresh, nil
 	})
 	if err == nil {
@@ -82,16 +79,15 @@ func (a *Authenticator) refreshLocked(ctx context.Context, old *Credentials) (fr
 	}
 	var se *StoreError
 	if fresh != nil && errors.As(err, &se) {
-		// The token is good, only keeping it failed. It is kept in memory and stored at the next
-		// chance.
+		// The next refresh stores it.
 		a.opts.Logger.ErrorContext(ctx, "mcpauth: a refreshed token could not be stored", "server", MaskURL(a.serverURL), "error", err)
 		return fresh, nil
 	}
 	return nil, err
 }
 
-// newest is what to refresh: what did not reach the store, else what is stored, else (somebody
-// deleted it while we waited) what the caller had.
+// newest returns the credentials to refresh: those that could not be stored, the stored ones or, if
+// they were deleted meanwhile, old.
 func (a *Authenticator) newest(stored, old *Credentials) *Credentials {
 	a.mu.Lock()
 	defer a.mu.Unlock()

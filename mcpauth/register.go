@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// registration is the metadata of a client (RFC 7591 section 2), as it is sent.
+// A registration is the metadata of a client (RFC 7591 section 2).
 type registration struct {
 	ClientName              string   `json:"client_name"`
 	RedirectURIs            []string `json:"redirect_uris"`
@@ -25,15 +25,15 @@ type registration struct {
 	Scope                   string   `json:"scope,omitempty"`
 }
 
-// registered is the part of the answer (RFC 7591 section 3.2) that is used, of a success or a
-// refusal. A member of a wrong type counts as absent.
+// registered is the response to a registration or its error (RFC 7591 section 3.2). A member of a
+// wrong type counts as absent.
 type registered struct {
 	ClientID, ClientSecret, AuthMethod string
 	SecretExpiresAt                    int64 // in seconds since 1970; 0 means never
 	Error, Description                 string
 }
 
-// UnmarshalJSON takes each member by itself.
+// UnmarshalJSON decodes each member by itself.
 func (r *registered) UnmarshalJSON(data []byte) error {
 	return unmarshalMembers(data, map[string]any{
 		"client_id":                  &r.ClientID,
@@ -45,11 +45,11 @@ func (r *registered) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// register is dynamic client registration (RFC 7591).
+// register registers a client dynamically (RFC 7591).
 func (a *Authenticator) register(ctx context.Context, found *Discovery, c *Credentials) error {
 	endpoint := found.Server.RegistrationEndpoint
 	if endpoint == "" {
-		return fmt.Errorf("the authorization server %s registers no clients by itself: register one there and configure its client id", MaskURL(found.Issuer))
+		return fmt.Errorf("the authorization server %s does not support dynamic registration: register a client there and configure its ID", MaskURL(found.Issuer))
 	}
 	meta := &registration{
 		ClientName:              a.opts.ClientName,
@@ -62,7 +62,7 @@ func (a *Authenticator) register(ctx context.Context, found *Discovery, c *Crede
 	}
 	got, err := a.net.register(ctx, endpoint, meta)
 	if err != nil {
-		return fmt.Errorf("registering a client at %s (a client id that is registered by hand and configured avoids this): %w", MaskURL(endpoint), err)
+		return fmt.Errorf("registering a client at %s (a configured client ID avoids this): %w", MaskURL(endpoint), err)
 	}
 	c.ClientID, c.ClientSecret, c.AuthMethod = got.ClientID, got.ClientSecret, cmp.Or(got.AuthMethod, meta.TokenEndpointAuthMethod)
 	if got.SecretExpiresAt > 0 {
@@ -91,27 +91,26 @@ func (n *network) register(ctx context.Context, endpoint string, meta *registrat
 		return nil, err
 	}
 	var got registered
-	decoding := json.Unmarshal(body, &got) // its text may quote nothing but a character
+	decoding := json.Unmarshal(body, &got) // its text quotes at most one character
 	switch {
 	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
 		text := fmt.Sprintf("HTTP %d %s%s", resp.StatusCode, http.StatusText(resp.StatusCode), redirectNote(resp.StatusCode))
 		if got.Error != "" {
-			text += " " + clip(got.Error, 100)
+			text += " " + clipped(got.Error, 100)
 		}
 		if got.Description != "" {
-			text += " (" + clip(got.Description, 300) + ")"
+			text += " (" + clipped(got.Description, 300) + ")"
 		}
 		return nil, errors.New(text)
 	case decoding != nil:
-		return nil, fmt.Errorf("the answer is not JSON: %w", decoding)
+		return nil, fmt.Errorf("the response is not JSON: %w", decoding)
 	case got.ClientID == "":
-		return nil, errors.New("the answer has no client_id")
+		return nil, errors.New("the response has no client_id")
 	}
 	return &got, nil
 }
 
-// registrationMethod asks for a public client where that is possible: a secret on a person's
-// machine is none.
+// registrationMethod prefers a public client, since a secret on a person's machine protects nothing.
 func registrationMethod(supported []string) string {
 	if len(supported) == 0 || slices.Contains(supported, methodNone) {
 		return methodNone

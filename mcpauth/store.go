@@ -9,19 +9,16 @@ import (
 	"time"
 )
 
-// ErrNotFound reports that a [TokenStore] has nothing under a key.
+// ErrNotFound reports that a [TokenStore] has no credentials under a key.
 var ErrNotFound = errors.New("mcpauth: no stored credentials")
 
-// Credentials is what is kept for one server: the client it was given, the tokens of that client,
-// and where to refresh them. Its text and log forms show no secret.
+// Credentials are the client and the tokens for one server. Their text and log forms show no secret.
 type Credentials struct {
 	// ServerURL is the MCP endpoint that the tokens are for.
 	ServerURL string `json:"serverUrl"`
-	// Resource is the RFC 8707 resource indicator that was asked for; it is sent again with each
-	// refresh.
+	// Resource is the resource indicator (RFC 8707), which each refresh sends again.
 	Resource string `json:"resource,omitempty"`
-	// Issuer is the authorization server that issued client and tokens. Credentials of one issuer
-	// are never sent to another.
+	// Issuer is the authorization server. Its credentials are never sent to another.
 	Issuer string `json:"issuer,omitempty"`
 
 	TokenEndpoint      string `json:"tokenEndpoint,omitempty"`
@@ -29,29 +26,29 @@ type Credentials struct {
 
 	ClientID     string `json:"clientId,omitempty"`
 	ClientSecret string `json:"clientSecret,omitempty"`
-	// ClientSecretExpiry is zero when the secret does not expire.
+	// ClientSecretExpiry is zero if the secret does not expire.
 	ClientSecretExpiry time.Time `json:"clientSecretExpiry,omitzero"`
-	// AuthMethod is the token endpoint's authentication method: "none", "client_secret_basic" or
-	// "client_secret_post". Empty means none without a secret, else client_secret_basic.
+	// AuthMethod is how the client authenticates to the token endpoint: "none", "client_secret_basic"
+	// or "client_secret_post". Empty means client_secret_basic with a secret and none without.
 	AuthMethod string `json:"authMethod,omitempty"`
-	// RedirectURL is the address that the client was registered with.
+	// RedirectURL is the redirect URL of the client's registration.
 	RedirectURL string `json:"redirectUrl,omitempty"`
 
 	AccessToken  string `json:"accessToken,omitempty"`
 	RefreshToken string `json:"refreshToken,omitempty"`
 	// TokenType is empty for bearer tokens.
 	TokenType string `json:"tokenType,omitempty"`
-	// Expiry is zero when the server did not say when the access token ends.
+	// Expiry is zero if the authorization server named none.
 	Expiry time.Time `json:"expiry,omitzero"`
 	Scopes []string  `json:"scopes,omitempty"`
 }
 
-// Valid reports whether the access token can be used at the time now.
+// Valid reports whether there is an access token that has not expired at the time now.
 func (c *Credentials) Valid(now time.Time) bool {
 	return c != nil && c.AccessToken != "" && (c.Expiry.IsZero() || now.Before(c.Expiry))
 }
 
-// String names server and client, and no secret.
+// String returns server, client and issuer.
 func (c *Credentials) String() string {
 	if c == nil {
 		return "no credentials"
@@ -59,10 +56,10 @@ func (c *Credentials) String() string {
 	return "credentials for " + MaskURL(c.ServerURL) + " (client " + c.ClientID + ", issuer " + MaskURL(c.Issuer) + ")"
 }
 
-// GoString is String, so that %#v shows no secret either.
+// GoString returns String, so that %#v shows no secret.
 func (c *Credentials) GoString() string { return c.String() }
 
-// LogValue is what slog shows: no secret.
+// LogValue returns String.
 func (c *Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 func (c *Credentials) clone() *Credentials {
@@ -74,26 +71,25 @@ func (c *Credentials) clone() *Credentials {
 	return &d
 }
 
-// A TokenStore keeps credentials under keys made by [Key]. Implementations are safe for concurrent
-// use.
+// A TokenStore stores credentials under keys of [Key]. It must be safe for concurrent use.
 type TokenStore interface {
-	// Load returns what is stored under key, or [ErrNotFound].
+	// Load returns the credentials under key, or [ErrNotFound].
 	Load(ctx context.Context, key string) (*Credentials, error)
 
-	// Update calls fn with what is stored under key (nil if nothing is, or nothing that can be
-	// used) and stores what fn returns; nil deletes. While fn runs, nobody else updates the same
-	// key, in this process or, for stores that outlive it, in another one. If fn fails nothing is
-	// changed and its error is returned. fn may take as long as a network request.
+	// Update calls fn with the credentials under key, nil if there are none that can be used, and stores
+	// the result; nil deletes. While fn runs no other update of the key runs, in this process or, for
+	// stores that outlive it, in another. If fn fails, Update changes nothing and returns its error.
+	// fn may make a network request.
 	Update(ctx context.Context, key string, fn func(old *Credentials) (*Credentials, error)) error
 }
 
-// NewMemoryStore returns a store that ends with the process.
+// NewMemoryStore returns a store in memory.
 func NewMemoryStore() TokenStore {
-	return &memoryStore{locks: newKeyLocks(), byKey: make(map[string]*Credentials)}
+	return &memoryStore{byKey: make(map[string]*Credentials)}
 }
 
 type memoryStore struct {
-	locks *keyLocks
+	locks keyLocks
 
 	mu    sync.Mutex // guards byKey
 	byKey map[string]*Credentials
@@ -133,41 +129,21 @@ func (s *memoryStore) Update(ctx context.Context, key string, fn func(*Credentia
 	return nil
 }
 
-// keyLocks is one lock a key, which a waiter can give up by its context.
-type keyLocks struct {
-	mu    sync.Mutex // guards byKey
-	byKey map[string]*keyLock
-}
+// keyLocks holds one lock for each key. A key that nobody holds takes no space.
+type keyLocks struct{ held sync.Map } // to a channel that is closed when the lock is released
 
-type keyLock struct {
-	held    chan struct{} // one token: whoever put it holds the lock
-	waiters int           // guarded by keyLocks.mu
-}
-
-func newKeyLocks() *keyLocks { return &keyLocks{byKey: make(map[string]*keyLock)} }
-
+// lock waits for the lock of key or the end of ctx.
 func (l *keyLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
-	l.mu.Lock()
-	k := l.byKey[key]
-	if k == nil {
-		k = &keyLock{held: make(chan struct{}, 1)}
-		l.byKey[key] = k
-	}
-	k.waiters++
-	l.mu.Unlock()
-
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if k.waiters--; k.waiters == 0 {
-			delete(l.byKey, key)
+	released := make(chan struct{})
+	for {
+		other, held := l.held.LoadOrStore(key, released)
+		if !held {
+			return func() { l.held.Delete(key); close(released) }, nil
 		}
-	}
-	select {
-	case k.held <- struct{}{}:
-		return func() { <-k.held; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, context.Cause(ctx)
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }

@@ -19,14 +19,12 @@ const (
 	methodJWT   = "private_key_jwt"
 )
 
-// requestToken asks c's token endpoint for a grant. The form is complete but for the client's
-// authentication.
+// requestToken sends form and the client's authentication to the token endpoint of c.
 //
-// The clientcredentials package is the one in x/oauth2 that lets a caller name the grant and add
-// the RFC 8707 resource, which a refresh through oauth2.Config cannot carry.
+// It uses clientcredentials since that package takes any grant type and the resource of RFC 8707,
+// which a refresh by oauth2.Config cannot send.
 func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form url.Values) (*oauth2.Token, error) {
-	// A request that the authorization server has already acted on must not be given up because one
-	// caller went away: the new refresh token would be lost.
+	// If the request ended with its caller, a new refresh token could be lost.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	cfg := clientcredentials.Config{
@@ -41,7 +39,7 @@ func (a *Authenticator) requestToken(ctx context.Context, c *Credentials, form u
 		return nil, tokenError(c.TokenEndpoint, err, append(formSecrets(form), c.secrets()...))
 	}
 	if t := tok.TokenType; t != "" && !strings.EqualFold(t, "bearer") {
-		return nil, errors.New("the token endpoint issued a token of type " + clip(t, 40) + "; only bearer tokens can be used")
+		return nil, errors.New("the token endpoint issued a token of type " + clipped(t, 40) + "; only bearer tokens can be used")
 	}
 	return tok, nil
 }
@@ -54,8 +52,7 @@ func authStyle(c *Credentials) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// chooseMethod picks how a client authenticates from what the server takes. RFC 8414 makes
-// client_secret_basic the default.
+// chooseMethod returns how a client authenticates. The default is client_secret_basic (RFC 8414).
 func chooseMethod(secret string, supported []string) string {
 	if secret == "" {
 		return methodNone
@@ -66,8 +63,7 @@ func chooseMethod(secret string, supported []string) string {
 	return methodBasic
 }
 
-// withToken returns c with the tokens of tok. A server that sends no new refresh token means the
-// old one to stay.
+// withToken returns c with the tokens of tok. Without a new refresh token the old one stays valid.
 func (c *Credentials) withToken(tok *oauth2.Token, asked []string) *Credentials {
 	d := c.clone()
 	d.AccessToken, d.TokenType, d.Expiry = tok.AccessToken, tok.TokenType, tok.Expiry
@@ -77,7 +73,7 @@ func (c *Credentials) withToken(tok *oauth2.Token, asked []string) *Credentials 
 	if s, ok := tok.Extra("scope").(string); ok && s != "" {
 		d.Scopes = firstScopes(strings.Fields(s))
 	} else if asked != nil {
-		// RFC 6749 section 5.1: no scope in the answer means the one asked for.
+		// RFC 6749 section 5.1: a response without scope grants the requested one.
 		d.Scopes = asked
 	}
 	return d

@@ -6,17 +6,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
-// Transport returns a RoundTripper that puts the token on requests to the server and, when the
-// server refuses one, refreshes or logs in and sends the request once more. Requests to any other
-// origin (a redirect, say) pass without a token. If base is nil, [http.DefaultTransport] is used.
+// Transport returns a RoundTripper that adds the token to requests to the server. If the server
+// refuses one, it refreshes the token or logs in and sends the request again. Requests to other
+// origins pass without a token. A nil base means [http.DefaultTransport].
 //
-// A request that still needs a login fails with a [NeedsAuthError]. A request whose body cannot be
-// read twice (no GetBody) is not sent again: its refusal is returned, and the next request has the
-// new token.
+// A request that still needs a login fails with a [NeedsAuthError]. A request with a body and without
+// GetBody is not sent again: the refusal is returned.
 func (a *Authenticator) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -40,8 +38,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	reason := ReasonRejected
 	switch {
 	case errors.As(err, &need):
-		// The server may want no login at all: it is asked, and what it answers to a request
-		// without a token says what is needed.
+		// The server may need no login: its response to a request without a token tells.
 		reason = need.Reason
 	case err != nil:
 		closeBody(req)
@@ -63,8 +60,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// maxAuthorize is how often one request may be sent again: once with a refreshed token, once after
-// a login.
+// maxAuthorize limits how often a request is sent again: with a refreshed token and after a login.
 const maxAuthorize = 2
 
 func (t *transport) send(req *http.Request, c *Credentials, try int) (*http.Response, error) {
@@ -82,7 +78,7 @@ func (t *transport) send(req *http.Request, c *Credentials, try int) (*http.Resp
 	return t.base.RoundTrip(r)
 }
 
-// refused reports whether authorization may mend the answer.
+// refused reports whether another token may help.
 func refused(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -93,7 +89,7 @@ func refused(resp *http.Response) bool {
 	return false
 }
 
-// afterRefusal returns the credentials to try next. It closes resp's body.
+// afterRefusal returns the credentials to try next, and closes resp's body.
 func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, used *Credentials, reason Reason, try int) (*Credentials, error) {
 	body := refusalText(resp, used)
 	ch := readChallenge(resp.Header, used.secrets()...)
@@ -101,7 +97,7 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 	if resp.StatusCode == http.StatusForbidden {
 		reason = ReasonScope
 	}
-	var why *NeedsAuthError // why the token could not be renewed
+	var why *NeedsAuthError // why the token was not refreshed
 	if try == 0 && used != nil && resp.StatusCode == http.StatusUnauthorized {
 		fresh, err := a.renewed(ctx, used)
 		switch {
@@ -110,13 +106,13 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 		case !errors.As(err, &why):
 			return nil, err
 		case why.Reason == ReasonRefreshRefused:
-			reason = why.Reason // says more than that the token was rejected
+			reason = why.Reason
 		}
 	}
 	err := a.login(ctx, ch, reason)
 	if errors.As(err, new(*unsavedError)) {
 		a.opts.Logger.ErrorContext(ctx, "mcpauth: "+err.Error(), "server", MaskURL(a.serverURL))
-		err = nil // it is good for this request and the next
+		err = nil // this process can use it
 	}
 	if err != nil {
 		var need *NeedsAuthError
@@ -126,55 +122,50 @@ func (a *Authenticator) afterRefusal(ctx context.Context, resp *http.Response, u
 				need.Err = why.Err
 			}
 		}
-		// The server knows the token, and what it names is in the text.
+		// The text has names from the server, which knows the token.
 		return nil, hide(err, used.secrets()...)
 	}
 	return a.Credentials(ctx)
 }
 
 const (
-	// bodyHead is how much of a refusal's text is kept.
-	bodyHead = 500
-	// headBytes is how much of it is looked at for that.
-	headBytes = 8 << 10
-	// drainTime bounds the reading of a refusal, drainBytes how much of it is read for the sake of
-	// using its connection again.
+	bodyHead  = 500     // bytes of a refusal's text in an error
+	headBytes = 8 << 10 // bytes that are read for it
+	// drainTime and drainBytes limit reading the rest, so that the connection can be used again.
 	drainTime  = time.Second
 	drainBytes = 64 << 10
 )
 
-// refusalText reads the beginning of a refusal's body, and closes it. A body that trickles does not
-// hold it up.
+// refusalText reads the beginning of a refusal's body, for at most drainTime, and closes it.
 func refusalText(resp *http.Response, used *Credentials) string {
 	stop := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
 	defer stop.Stop()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, headBytes)) // what can be had
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)          // for the connection alone
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, headBytes)) // as far as it can be read
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
 	_ = resp.Body.Close()
 	text := masked(string(head), used.secrets()...)
-	if len(head) == headBytes { // it may end in the beginning of a token
+	if len(head) == headBytes { // it may end with the beginning of a token
 		longest := 0
 		for _, s := range used.secrets() {
 			longest = max(longest, len(url.QueryEscape(s)))
 		}
 		text = text[:max(len(text)-longest, 0)]
 	}
-	return clip(strings.Join(strings.Fields(text), " "), bodyHead)
+	return clipped(text, bodyHead)
 }
 
-// renewed returns credentials other than those just refused: what somebody else stored meanwhile,
-// else the outcome of a refresh.
+// renewed returns credentials other than the refused ones: those stored meanwhile or refreshed ones.
 func (a *Authenticator) renewed(ctx context.Context, used *Credentials) (*Credentials, error) {
 	now, err := a.Credentials(ctx)
 	if err == nil && now.AccessToken != used.AccessToken && now.Valid(a.now()) {
 		return now, nil
 	}
-	dead := used.clone()
-	dead.Expiry = a.now() // the server has said so
-	return a.refresh(ctx, dead)
+	expired := used.clone()
+	expired.Expiry = a.now()
+	return a.refresh(ctx, expired)
 }
 
-// covers reports whether an address has the server's origin.
+// covers reports whether u has the server's origin.
 func (a *Authenticator) covers(u *url.URL) bool {
 	server, err := url.Parse(a.serverURL)
 	if err != nil {

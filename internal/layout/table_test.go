@@ -51,7 +51,7 @@ var rooms = []room{
 	{path: "permission", imports: []string{"internal/editdistance", "internal/toolname"}},
 	{path: "toolschema", imports: []string{"internal/toolname", "internal/schemaguard"}},
 	{path: "toolsearch", imports: []string{"internal/editdistance"}},
-	{path: "mcpauth"},
+	{path: "mcpauth", imports: []string{"internal/clip"}},
 
 	{path: "toolresult", imports: []string{"mcpserver", "internal/toolname", "internal/clip", "internal/jsonequal", "internal/jsonscan"}},
 	{
