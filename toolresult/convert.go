@@ -20,56 +20,49 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// DefaultMaxImageBytes is the largest image, in bytes of its base64 form, that
-// the Messages API takes.
+// DefaultMaxImageBytes is the largest image that the Messages API accepts, in bytes of base64.
 const DefaultMaxImageBytes = 5 << 20
 
 const (
-	// maxImages is how many images of one result are shown: more in one request,
-	// and the Messages API takes smaller ones only.
+	// maxImages limits the images of a result. With more in a request the Messages API accepts only
+	// smaller ones.
 	maxImages = 20
-	// maxImagesBytes is how large they may be together, in bytes of base64: a
-	// whole request may have 32 MB.
+	// maxImagesBytes limits their total size in bytes of base64. A request may have 32 MB.
 	maxImagesBytes = 12 << 20
-	// maxBlocks is how many blocks are passed on as they are; of more, texts that
-	// follow each other become one.
+	// maxBlocks is the number of blocks above which consecutive texts are joined.
 	maxBlocks = 100
 )
 
-// A Block is a block of a tool's result as a model can read it: text or
-// an image.
+// A Block is a block of a tool's result that a model can read: text or an image.
 type Block struct {
-	// Type is "text" or "image".
-	Type string
-	// Text is never empty in a text block.
-	Text string
-	// MIMEType and Data are those of an image: PNG, JPEG, GIF or WebP. Data is
-	// the image itself, not its base64 form.
+	Type string // "text" or "image"
+	Text string // never empty in a text block
+	// MIMEType and Data describe a PNG, JPEG, GIF or WebP image. Data is not in base64.
 	MIMEType string
 	Data     []byte
 }
 
 // ConvertOptions are options of [Convert]. Nil means the defaults.
 type ConvertOptions struct {
-	// Save stores binary content that a model cannot read and returns a path to
-	// it. Nil means that it is described only.
+	// Save stores binary content that a model cannot read and returns its path. Nil means that the
+	// content is only described.
 	Save func(name, mimeType string, data []byte) (path string, err error)
-	// MaxImageBytes is the largest image that is passed on, in bytes of its
-	// base64 form. Zero means DefaultMaxImageBytes. A larger one is scaled down.
+	// MaxImageBytes is the size above which images are scaled down, in bytes of base64. Zero means
+	// [DefaultMaxImageBytes].
 	MaxImageBytes int
 }
 
-// Convert converts a tool's result to what a model can read. It never
-// returns an empty slice or an empty text, and its texts are valid UTF-8. An
-// error result has text only, as the Messages API demands. It does not modify r.
+// Convert converts a tool's result to blocks that a model can read. It never returns an empty slice
+// or an empty text, and its texts are valid UTF-8. An error result has text only, as the Messages API
+// demands. It does not modify r.
 //
-//	text                 as it is, but for tags that hosts use: see [EscapeHostTags]
-//	image                as it is; scaled down when it is too large; a note when it is no image that models read, or one too many
+//	text                 unchanged, except for tags that hosts use: see [EscapeHostTags]
+//	image                unchanged, or scaled down if it is too large; a note if models cannot read it or there are too many
 //	audio, other binary  a note, with the path if it was saved
-//	resource             its text or image, with a line that says where it is from; a blob of a text's type is text
+//	resource             its text or image, after a line with server and URI; a blob with a text type is text
 //	resource link        a line with name, URI and description
-//	structured content   its JSON, after the other blocks, unless they say the same
-//	nothing at all       a note that the tool ended without output
+//	structured content   its JSON, after the other blocks, unless they have the same content
+//	no content           a note that the tool completed without output
 func Convert(ctx context.Context, server, tool string, r *mcpserver.Result, o *ConvertOptions) []Block {
 	c := converter{
 		ctx: ctx, server: server, tool: toolname.Full(server, tool), isError: r.IsError,
@@ -98,14 +91,13 @@ func Convert(ctx context.Context, server, tool string, r *mcpserver.Result, o *C
 	return c.out
 }
 
-// A converter gathers the blocks of one result.
+// A converter collects the blocks of one result.
 type converter struct {
-	ctx          context.Context // of the wait for memory
+	ctx          context.Context // ends waiting for memory
 	server, tool string
 	isError      bool
 	limit        int
-	// images are shown so far, and room is left for more, in bytes of base64.
-	images, room int
+	images, room int // the images so far, and the bytes of base64 left for more
 	save         func(name, mimeType string, data []byte) (string, error)
 	saved        int
 	out          []Block
@@ -137,15 +129,14 @@ func (c *converter) block(b mcp.Content) {
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {
-			c.textf("[content block of a kind that this host does not know, which cannot be encoded: %v]", err)
+			c.textf("[content block of an unknown kind that cannot be encoded: %v]", err)
 			return
 		}
 		c.text(string(raw))
 	}
 }
 
-// isNil reports whether there is no block, or one of a server in this process
-// that is a nil pointer.
+// isNil reports whether a is nil or a nil pointer, as a server in this process may return.
 func isNil(a any) bool {
 	v := reflect.ValueOf(a)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
@@ -179,7 +170,7 @@ func (c *converter) resource(r *mcp.ResourceContents) {
 	}
 }
 
-// isTextType reports whether the bytes of a type are text that people read.
+// isTextType reports whether content of a MIME type is text.
 func isTextType(mimeType string) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(mimeType), ";")
 	kind = strings.TrimSpace(kind)
@@ -191,7 +182,7 @@ func isTextType(mimeType string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml")
 }
 
-// image passes an image on if a model can read it.
+// image adds an image if a model can read it.
 func (c *converter) image(mimeType string, data []byte) {
 	if c.isError {
 		c.textf("[Image left out: an error result has text only (%s, %d bytes)]", mimeType, len(data))
@@ -203,7 +194,7 @@ func (c *converter) image(mimeType string, data []byte) {
 	}
 	img, err := fitImage(c.ctx, data, min(c.limit, max(c.room, 0)))
 	if err != nil {
-		c.images-- // another one may be shown
+		c.images-- // it does not count
 		c.binary(fmt.Sprintf("Image from %s, not shown: %v", c.server, err), mimeType, data)
 		return
 	}
@@ -217,7 +208,7 @@ func (c *converter) image(mimeType string, data []byte) {
 	}
 }
 
-// binary describes what a model cannot read.
+// binary adds a note about content that a model cannot read.
 func (c *converter) binary(what, mimeType string, data []byte) {
 	if mimeType == "" {
 		mimeType = "unknown type"
@@ -233,7 +224,7 @@ func (c *converter) binary(what, mimeType string, data []byte) {
 	}
 }
 
-// store saves data if there is a place for it.
+// store saves data if there is a Save function.
 func (c *converter) store(mimeType string, data []byte) (string, error) {
 	if c.save == nil {
 		return "", nil
@@ -242,7 +233,7 @@ func (c *converter) store(mimeType string, data []byte) (string, error) {
 	return c.save(fmt.Sprintf("%s-%d", c.tool, c.saved), mimeType, data)
 }
 
-// joinTexts makes one text of those that follow each other.
+// joinTexts joins consecutive texts.
 func joinTexts(blocks []Block) []Block {
 	var out []Block
 	var texts []string
@@ -264,7 +255,7 @@ func joinTexts(blocks []Block) []Block {
 	return out
 }
 
-// structured adds structured content, unless the texts say the same already.
+// structured adds structured content, unless the texts have the same content.
 func (c *converter) structured(raw json.RawMessage) {
 	if len(raw) == 0 || jsonscan.IsNull(raw) {
 		return
@@ -279,7 +270,7 @@ func (c *converter) structured(raw json.RawMessage) {
 			texts = append(texts, b.Text)
 		}
 	}
-	if key, value := onlyMember(raw); value != nil && (key == "result" || value[0] == '"') && sayTheSame(texts, value) {
+	if key, value := onlyMember(raw); value != nil && (key == "result" || value[0] == '"') && textsEqual(texts, value) {
 		return
 	}
 	var compact bytes.Buffer
@@ -290,9 +281,8 @@ func (c *converter) structured(raw json.RawMessage) {
 	c.text(compact.String())
 }
 
-// onlyMember is the key and value of structured content that has just one
-// member; the value is nil for any other. Servers wrap what is no object in one:
-// {"result": value} is the form for any value, and a text comes under many names.
+// onlyMember returns the member of an object that has one, and a nil value otherwise. Servers wrap
+// values in an object: {"result": value} for any value, and many names for a text.
 func onlyMember(raw json.RawMessage) (key string, value json.RawMessage) {
 	n := 0
 	err := jsonscan.Object(raw, func(k []byte, v json.RawMessage) {
@@ -305,21 +295,21 @@ func onlyMember(raw json.RawMessage) (key string, value json.RawMessage) {
 	return key, value
 }
 
-// sayTheSame reports whether texts are a value, or its elements, one each.
-func sayTheSame(texts []string, value json.RawMessage) bool {
-	says := func(text string, v json.RawMessage) bool {
+// textsEqual reports whether the texts are a value, or each is an element of it.
+func textsEqual(texts []string, value json.RawMessage) bool {
+	equal := func(text string, v json.RawMessage) bool {
 		return len(v) > 0 && v[0] == '"' && jsonscan.TextOf(v) == text || jsonequal.To(v)([]byte(text))
 	}
-	if says(strings.Join(texts, "\n"), value) {
+	if equal(strings.Join(texts, "\n"), value) {
 		return true
 	}
 	same, n := true, 0
 	err := jsonscan.Array(value, func(v json.RawMessage) {
-		same = same && n < len(texts) && says(texts[n], v)
+		same = same && n < len(texts) && equal(texts[n], v)
 		n++
 	})
 	return err == nil && same && n == len(texts) && n > 0
 }
 
-// base64Len is how long data is in base64.
+// base64Len returns the length of data in base64.
 func base64Len(data []byte) int { return base64.StdEncoding.EncodedLen(len(data)) }

@@ -12,28 +12,23 @@ import (
 )
 
 const (
-	// DefaultTokens is the most that a result may weigh in the model's context.
+	// DefaultTokens is the largest number of tokens of a result.
 	DefaultTokens = 25_000
-	// DefaultChars is the longest text result, whatever it weighs.
+	// DefaultChars is the largest number of characters of a result.
 	DefaultChars = 50_000
 
-	// charsPerToken is the estimate where nobody counts.
-	charsPerToken = 4
-	// errorChars is the longest text of an error result, errorEdge what is kept
-	// of both its ends beyond that.
-	errorChars = 10_000
-	errorEdge  = 5_000
-	// previewBytes is how much of a stored result is shown.
-	previewBytes = 2 << 10
+	charsPerToken = 4 // for estimates
+	// An error result above errorChars is cut to errorEdge characters at each end.
+	errorChars   = 10_000
+	errorEdge    = 5_000
+	previewBytes = 2 << 10 // bytes shown of a stored result
 )
 
-// MaxDeclaredChars is the largest limit that a tool can declare for its results,
-// in characters, and the limit of the texts of a result with images: a request to
-// the model has an end, whatever a server says.
+// MaxDeclaredChars is the largest limit that a tool can declare for its results, and the limit of the
+// texts of a result with images, in characters.
 const MaxDeclaredChars = 500_000
 
-// ParseTokens returns the number of tokens that a value of MAX_MCP_OUTPUT_TOKENS stands for, or 0
-// if the value is not a positive number.
+// ParseTokens parses a value of MAX_MCP_OUTPUT_TOKENS. It returns 0 if that is not a positive number.
 func ParseTokens(value string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	if err != nil {
@@ -42,14 +37,13 @@ func ParseTokens(value string) int {
 	return max(n, 0)
 }
 
-// Limits are the limits of results. Zero fields mean the defaults.
+// Limits limit results. Zero fields mean the defaults.
 type Limits struct {
 	Tokens int
 	Chars  int
 }
 
-// LimitsFromEnv reads MAX_MCP_OUTPUT_TOKENS. What is no positive number
-// counts as unset.
+// LimitsFromEnv returns the limits of MAX_MCP_OUTPUT_TOKENS, read with [ParseTokens].
 func LimitsFromEnv(lookup func(name string) (string, bool)) Limits {
 	v, _ := lookup("MAX_MCP_OUTPUT_TOKENS") // empty when unset
 	return Limits{Tokens: ParseTokens(v)}
@@ -58,36 +52,33 @@ func LimitsFromEnv(lookup func(name string) (string, bool)) Limits {
 // FitOptions are options of [Fit]. Nil means the defaults.
 type FitOptions struct {
 	Limits Limits
-	// IsError marks the result of a failed call: it is cut, never stored.
+	// IsError marks the result of a failed call, which is cut and not stored.
 	IsError bool
-	// Declared is the limit in characters that the tool declares for itself
-	// ([Tool.MaxResultSize]); it replaces both others. Zero means none, and more
-	// than [MaxDeclaredChars] means that.
+	// Declared is the limit in characters that the tool declares ([Tool.MaxResultSize]), at most
+	// [MaxDeclaredChars]. It replaces both others. Zero means none.
 	Declared int
-	// CountTokens counts what a text weighs. It is asked only when an estimate
-	// is above half of the limit. Nil, or an error, means the estimate.
+	// CountTokens counts the tokens of a text. It is called only if an estimate is above half of the
+	// limit. Nil, or an error, means the estimate.
 	CountTokens func(ctx context.Context, text string) (int, error)
-	// Store keeps a text and returns the path under which it can be read: see
-	// [Store]. Without it, or when it fails, the text is cut. JSON that
-	// stands in one line is laid out in lines first.
+	// Store stores a text and returns its path; see [Store]. JSON in one line is indented first.
+	// Without Store, or if it fails, the text is cut.
 	Store func(text string) (path string, err error)
-	// ReadTool is the name of the tool that reads stored results; empty for none.
+	// ReadTool is the name of the tool that reads stored results. Empty means none.
 	ReadTool string
 }
 
-// An outputVerdict is what becomes of a result.
+// An outputVerdict says what to do with a result.
 type outputVerdict uint8
 
 const (
 	outputKeep     outputVerdict = iota
-	outputStore                  // too heavy: stored, and the model is told how to read it
+	outputStore                  // too many tokens: stored, and the model is told how to read it
 	outputPreview                // too long: stored, and the model sees its beginning
 	outputTruncate               // too long, with images: stored, and its text is cut
 	outputCut                    // an error: its middle is cut out
 )
 
-// judgeOutput decides what becomes of a result of so many characters. tokens
-// tells its weight and is asked only if that matters.
+// judgeOutput returns the verdict for a result of the given length. It calls tokens only if needed.
 func judgeOutput(chars int, images bool, o *FitOptions, tokens func() int) outputVerdict {
 	switch {
 	case o.IsError && chars > errorChars:
@@ -112,7 +103,7 @@ func judgeOutput(chars int, images bool, o *FitOptions, tokens func() int) outpu
 
 func (o *FitOptions) declared() int { return min(o.Declared, MaxDeclaredChars) }
 
-// chars is how many characters are kept of a text that has to be cut.
+// chars returns how many characters of a text are kept when it is cut.
 func (o *FitOptions) chars(v outputVerdict) int {
 	switch {
 	case v == outputTruncate:
@@ -139,12 +130,10 @@ func (l Limits) chars() int {
 	return DefaultChars
 }
 
-// Fit brings a result, as [Convert] returns it, within the limits of
-// what a model should be sent. Nothing is lost as long as there is a Store: the
-// whole text is kept there, and the blocks that are returned say where and how
-// to read it. A result with images is exempt, since images cannot be read from a
-// file of text: it stays as it is up to [MaxDeclaredChars] of text, and beyond
-// that only its text is cut. blocks is not modified.
+// Fit brings the blocks of [Convert] within the limits. It stores the whole text of a result that is
+// too large with Store, and returns blocks that say where it is and how to read it. A result with
+// images stays as it is up to [MaxDeclaredChars], since a file of text has no images; above that
+// only its text is cut. Fit does not modify blocks.
 func Fit(ctx context.Context, blocks []Block, o *FitOptions) []Block {
 	if o == nil {
 		o = &FitOptions{}
@@ -170,7 +159,7 @@ func Fit(ctx context.Context, blocks []Block, o *FitOptions) []Block {
 		whole = readableJSON(text)
 	}
 	limit := o.chars(verdict)
-	path, err := "", errors.New("there is no place for it")
+	path, err := "", errors.New("there is no store")
 	if o.Store != nil {
 		path, err = o.Store(whole)
 	}
@@ -199,7 +188,7 @@ func joinBlocks(blocks []Block) (text string, images bool) {
 	return strings.Join(parts, "\n"), images
 }
 
-// storedText is what the model reads in place of a result that is too heavy.
+// storedText is the text in place of a result with too many tokens.
 func storedText(text string, chars int, isJSON bool, path, tool string) string {
 	lines := strings.Count(text, "\n") + 1
 	var b strings.Builder
@@ -225,7 +214,7 @@ func howToRead(lines int, tool string) string {
 	return fmt.Sprintf("Read it in parts with %s (offset and limit), or search it (pattern).\n", tool)
 }
 
-// previewText is what the model reads in place of a result that is too long.
+// previewText is the text in place of a result that is too long.
 func previewText(text string, isJSON bool, path, tool string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<persisted-output>\nOutput too large (%.1fKB). Full output saved to: %s\n\n", float64(len(text))/1024, path)
@@ -240,7 +229,7 @@ func previewText(text string, isJSON bool, path, tool string) string {
 	return b.String()
 }
 
-// cutMiddle cuts the middle out of an error's text.
+// cutMiddle removes the middle of an error's text.
 func cutMiddle(text string, chars int) string {
 	head, tail := firstRunes(text, errorEdge), lastRunes(text, errorEdge)
 	return head + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", chars-2*errorEdge) + tail
@@ -284,7 +273,7 @@ func truncate(blocks []Block, room int, o *FitOptions, path string, storeErr err
 	return append(out, Block{Type: "text", Text: note})
 }
 
-// thousands renders a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

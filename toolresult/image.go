@@ -15,37 +15,31 @@ import (
 )
 
 const (
-	// maxImageSide is the longest side, in pixels, of an image that is passed on
-	// as it is. The Messages API takes 8000, but 2000 only when a request has more
-	// than 20 images, and whoever converts a result does not know the request.
+	// maxImageSide is the longest side of an image that is not scaled down, in pixels. The Messages API
+	// accepts 8000, and 2000 if a request has more than 20 images.
 	maxImageSide = 2000
-	// scaledSide is the longest side of an image that was scaled down: more is
-	// scaled down on the other side anyway.
+	// scaledSide is the longest side of an image that is scaled down. The API scales larger ones down.
 	scaledSide = 1568
-	// maxPixels is how many pixels an image may have.
-	maxPixels = 40 << 20
-	// decodeMemory bounds the memory, in bytes of pixels, that all decoding in
-	// this process takes at one time.
+	maxPixels  = 40 << 20
+	// decodeMemory limits the memory of all decoding in this process, in bytes of pixels.
 	decodeMemory = 256 << 20
 )
 
-// decoding hands out decodeMemory. It is the process's, not a host's: what many
-// hosts decode at the same time comes out of one memory.
+// decoding is the part of decodeMemory that is free.
 var decoding = newBudget(decodeMemory)
 
-// readable are the image types that models read.
+// readable are the image types that models can read.
 var readable = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// A fittedImage is an image that a model can be sent.
+// A fittedImage is an image within the limits.
 type fittedImage struct {
 	mimeType string
 	data     []byte
 	note     string // what was done to it
 }
 
-// fitImage checks an image and scales it down if it is too large. Its type is
-// what its bytes say, not what the server does. One that fits is not decoded:
-// [checkImage] sees whether it is whole. ctx ends the wait for memory to decode in.
+// fitImage checks an image and scales it down if it is too large. It determines the type from the
+// data. ctx ends waiting for memory.
 func fitImage(ctx context.Context, data []byte, limit int) (fittedImage, error) {
 	info, err := checkImage(data)
 	if err != nil {
@@ -91,16 +85,15 @@ func scaleDown(ctx context.Context, info imageInfo, limit int) (fittedImage, err
 	return fittedImage{}, fmt.Errorf("%d bytes are too many", len(info.data))
 }
 
-// unsupported reports an image that is fine as far as can be told, in a form
-// that Go does not decode.
+// unsupported reports an error for an image in a form that Go does not decode.
 func unsupported(err error) bool {
 	var j jpeg.UnsupportedError
 	var p png.UnsupportedError
 	return errors.As(err, &j) || errors.As(err, &p)
 }
 
-// scaled encodes an image with no side above a limit: as PNG if that is small,
-// as JPEG otherwise.
+// scaled scales an image to the given longest side and encodes it as PNG if that is small, otherwise
+// as JPEG.
 func scaled(src image.Image, side int) ([]byte, string, error) {
 	w, h := src.Bounds().Dx(), src.Bounds().Dy()
 	if long := max(w, h); long > side {

@@ -19,7 +19,7 @@ var (
 	errAnimation   = errors.New("it is an animation")
 )
 
-// A budget hands out an amount of something that is waited for in turn.
+// A budget is an amount that is shared.
 type budget struct{ sem *semaphore.Weighted }
 
 func newBudget(n int64) *budget { return &budget{semaphore.NewWeighted(n)} }
@@ -27,20 +27,19 @@ func newBudget(n int64) *budget { return &budget{semaphore.NewWeighted(n)} }
 func (b *budget) acquire(ctx context.Context, n int64) error { return b.sem.Acquire(ctx, n) }
 func (b *budget) release(n int64)                            { b.sem.Release(n) }
 
-// An imageInfo is what is known of an image without its pixels.
+// An imageInfo describes an image without its pixels.
 type imageInfo struct {
 	mimeType      string
-	data          []byte // without what readers trip over and nobody needs
+	data          []byte // without damaged ancillary chunks
 	width, height int
-	pixelBytes    int64 // what decoding takes for each pixel
+	pixelBytes    int64 // the bytes that decoding needs for each pixel
 }
 
-// memory is how many bytes decoding takes.
+// memory returns how many bytes decoding needs.
 func (i *imageInfo) memory() int64 { return int64(i.width) * int64(i.height) * i.pixelBytes }
 
-// checkImage reads an image's size and sees whether it is whole, without
-// decoding its pixels: an image that ends too early would cost the whole request
-// to the model, and every later one that has it in its history.
+// checkImage reads an image's size and checks that it is complete, without decoding its pixels. The
+// API refuses a request with an incomplete image, and every later one of the conversation.
 func checkImage(data []byte) (imageInfo, error) {
 	kind := http.DetectContentType(data)
 	switch kind {
@@ -59,7 +58,7 @@ func checkImage(data []byte) (imageInfo, error) {
 			return info, errBrokenImage
 		}
 		info.pixelBytes = 4
-		if progressive { // its coefficients are kept as well
+		if progressive { // the decoder keeps its coefficients too
 			info.pixelBytes = 16
 		}
 	case "image/gif":
@@ -79,12 +78,11 @@ func checkImage(data []byte) (imageInfo, error) {
 	return info, nil
 }
 
-// pngSignature begins a PNG.
+// pngSignature is the beginning of a PNG.
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// checkPNG walks over the chunks of a PNG. A wrong checksum makes a critical
-// chunk useless, and the image with it. An ancillary chunk with a wrong checksum
-// is left out: readers may do without it.
+// checkPNG checks the chunks of a PNG. A critical chunk with a wrong checksum makes the image unusable;
+// an ancillary one is left out.
 func checkPNG(data []byte) (imageInfo, error) {
 	info := imageInfo{mimeType: "image/png", data: data}
 	var header []byte
@@ -141,14 +139,14 @@ func (i *imageInfo) pngHeader(h []byte) bool {
 	return true
 }
 
-// leastPNG is the fewest bytes that the pixels of a PNG with this header unpack to.
+// leastPNG returns the least size of the decompressed pixels of a PNG with this header.
 func (i *imageInfo) leastPNG(h []byte) int64 {
 	samples := map[byte]int64{0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[h[9]] // by colour type
 	return int64(i.height) * (int64(i.width)*samples*int64(h[8]) + 7) / 8
 }
 
-// inflates reports whether a zlib stream is whole and holds at least so many bytes.
-// It stops at twice as many: what comes after the pixels is of no use to anybody.
+// inflates reports whether a zlib stream is complete and has at least the given size. It reads at most
+// about twice as much.
 func inflates(r io.Reader, least int64) bool {
 	z, err := zlib.NewReader(r)
 	if err != nil {
@@ -158,7 +156,7 @@ func inflates(r io.Reader, least int64) bool {
 	return n >= least && (err == nil || n > least)
 }
 
-// without is data less some stretches of it.
+// without returns data without some ranges.
 func without(data []byte, cut [][2]int) []byte {
 	if len(cut) == 0 {
 		return data
@@ -172,7 +170,7 @@ func without(data []byte, cut [][2]int) []byte {
 	return append(out, data[from:]...)
 }
 
-// walkJPEG looks for the end of a JPEG. What follows it is not looked at.
+// walkJPEG looks for the end marker of a JPEG and ignores what follows it.
 func walkJPEG(data []byte) (progressive, whole bool) {
 	for at := 2; at+1 < len(data); {
 		if data[at] != 0xFF { // pixels
@@ -236,7 +234,7 @@ func wholeGIF(data []byte) bool {
 	return false
 }
 
-// wholeRIFF reports whether a WebP is as long as it says.
+// wholeRIFF reports whether a WebP is as long as its header says.
 func wholeRIFF(data []byte) bool {
 	return len(data) >= 12 && int64(binary.LittleEndian.Uint32(data[4:]))+8 <= int64(len(data))
 }

@@ -15,23 +15,22 @@ const (
 	storedMatches   = 50     // matches shown when no limit is given
 )
 
-// A Query says which part of a stored result to read.
+// A Query selects a part of a stored result.
 type Query struct {
-	// Offset is the first line, counted from 1; Limit how many lines, or
-	// matches. Zero means the beginning, and 200 lines or 50 matches.
+	// Offset is the first line, counted from 1, and Limit the number of lines or matches. Zero means the
+	// beginning, and 200 lines or 50 matches.
 	Offset int `json:"offset,omitempty" jsonschema:"first line to read, counted from 1"`
 	Limit  int `json:"limit,omitempty" jsonschema:"how many lines, or matches, to return"`
-	// Column is the first character of each line, counted from 1, for files
-	// with long lines. A search begins there in the line that Offset names.
+	// Column is the first character of each line, counted from 1. A search begins there in the line of
+	// Offset.
 	Column int `json:"column,omitempty" jsonschema:"first character of each line, counted from 1, for files with long lines"`
-	// Pattern, if set, makes it a search for a regular expression (RE2): only
-	// lines that match are returned, and of long lines each match with what is
-	// around it.
+	// Pattern is a regular expression (RE2). If set, only matching lines are returned, and of long lines
+	// each match with its surroundings.
 	Pattern string `json:"pattern,omitempty" jsonschema:"regular expression; only lines that match are returned, and of long lines what is around each match"`
 }
 
-// read returns the part of a text that a query asks for, with line numbers, and says how to read
-// on. Unless ctx ended, the error is one of the query, worded for a model.
+// read returns the part of a text that a query selects, with line numbers and how to read on. Unless
+// ctx ended, the error is about the query and written for a model.
 func read(ctx context.Context, text string, q Query) (string, error) {
 	if q.Offset < 0 || q.Limit < 0 || q.Column < 0 {
 		return "", errors.New("offset, limit and column must not be negative")
@@ -50,7 +49,7 @@ func read(ctx context.Context, text string, q Query) (string, error) {
 	}
 	var b strings.Builder
 	room, width := storedChars, storedLineChars
-	if q.Limit == 1 || q.Offset == len(lines) { // one line may fill the answer
+	if q.Limit == 1 || q.Offset == len(lines) { // one line may take all the room
 		width = storedChars
 	}
 	for i := q.Offset - 1; i < len(lines); i++ {
@@ -65,8 +64,7 @@ func read(ctx context.Context, text string, q Query) (string, error) {
 	return b.String(), nil
 }
 
-// window returns up to n characters of a line from a given one on, and says how
-// many there are before and after.
+// window returns up to n characters of a line from the given one, and how many follow.
 func window(line string, from, n int) string {
 	total := utf8.RuneCountInString(line)
 	if from == 0 && total <= n {

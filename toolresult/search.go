@@ -14,21 +14,15 @@ import (
 const (
 	matchContext = 200 // characters around a match in a long line
 
-	// maxPattern bounds a pattern, in bytes, and maxPatternSteps what it comes to
-	// when its repetitions are written out.
-	maxPattern      = 1000
-	maxPatternSteps = 1000
-	// maxSearchWork bounds the work of one search: characters looked at times
-	// steps of the pattern.
+	maxPattern      = 1000 // bytes of a pattern
+	maxPatternSteps = 1000 // its size with repetitions expanded
+	// maxSearchWork limits the characters that a search reads times the steps of the pattern.
 	maxSearchWork = 1 << 28
-	// lookEvery is how many characters are looked at between two looks at the
-	// context.
-	lookEvery = 4096
+	lookEvery     = 4096 // characters between two checks of the context
 )
 
-// searchStored returns the lines that match, from the offset on. Of a long line
-// it returns each match with what is around it, from the column on. work is how
-// much was done, in the unit of maxSearchWork.
+// searchStored returns the lines that match from the offset on, and of a long line each match from the
+// column on with its surroundings. The unit of work is that of maxSearchWork.
 func searchStored(ctx context.Context, lines []string, q Query) (out string, work int, err error) {
 	if q.Limit == 0 {
 		q.Limit = storedMatches
@@ -56,28 +50,28 @@ func searchStored(ctx context.Context, lines []string, q Query) (out string, wor
 	return s.out.String(), s.work, nil
 }
 
-// A search gathers matches until there are enough.
+// A search collects matches.
 type search struct {
-	ctx        context.Context // of this one search
-	first      *regexp.Regexp  // finds the first match of a text
-	next       *regexp.Regexp  // finds the first match after the text's first character, as group 1
-	steps      int             // of the pattern
-	left, room int             // matches and characters
+	ctx        context.Context
+	first      *regexp.Regexp // matches the first match in a text
+	next       *regexp.Regexp // matches the first match after the first character, as group 1
+	steps      int            // of the pattern
+	left, room int            // matches and characters left to show
 	work       int
 	out        strings.Builder
 }
 
-// compile takes a pattern that is small enough to be searched for.
+// compile compiles a pattern within the limits.
 func (s *search) compile(pattern string) error {
 	if len(pattern) > maxPattern {
-		return fmt.Errorf("it has %d bytes, at most %d are searched for", len(pattern), maxPattern)
+		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(pattern), maxPattern)
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return err
 	}
 	if s.steps = patternSteps(tree); s.steps > maxPatternSteps {
-		return fmt.Errorf("it has too many repetitions: with them written out it comes to more than %d steps", maxPatternSteps)
+		return fmt.Errorf("it has too many repetitions: expanded it has more than %d steps", maxPatternSteps)
 	}
 	if s.first, err = regexp.Compile(pattern); err != nil {
 		return err
@@ -86,8 +80,8 @@ func (s *search) compile(pattern string) error {
 	return err
 }
 
-// patternSteps is how many steps a pattern has when its repetitions are written
-// out, or a number above maxPatternSteps.
+// patternSteps returns the number of steps of a pattern with repetitions expanded, or a number above
+// maxPatternSteps.
 func patternSteps(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -102,8 +96,8 @@ func patternSteps(re *syntax.Regexp) int {
 	return n + 1
 }
 
-// line looks for matches in a line from a byte on. It reports false when the
-// search is over: there are more matches than are wanted, or it was too much work.
+// line searches a line from the byte at from. It reports false if the search is over: there are more
+// matches than wanted, or it is too much work.
 func (s *search) line(number int, line string, from int) bool {
 	short := utf8.RuneCountInString(line) <= storedLineChars
 	column, counted := 1, 0 // the column of the byte counted
@@ -128,7 +122,7 @@ func (s *search) line(number int, line string, from int) bool {
 		}
 		shown, end := around(line, at, column)
 		s.add(number, shown)
-		from = max(end, at[1]) // what was shown need not be shown again
+		from = max(end, at[1]) // after what is shown
 		if at[0] == at[1] && from == at[1] {
 			from++ // beyond an empty match
 		}
@@ -138,8 +132,8 @@ func (s *search) line(number int, line string, from int) bool {
 	}
 }
 
-// find returns where the first match at or after a byte is. What stands before
-// that byte counts for ^ and \b.
+// find returns the position of the first match at or after the byte at from. The text before it counts
+// for ^ and \b.
 func (s *search) find(line string, from int) []int {
 	if from == 0 {
 		return s.first.FindReaderIndex(s.reader(line))
@@ -155,8 +149,7 @@ func (s *search) find(line string, from int) []int {
 
 func (s *search) reader(text string) io.RuneReader { return &searchReader{strings.NewReader(text), s} }
 
-// A searchReader counts what a search looks at. It ends when that is too much,
-// or the search's context ends.
+// A searchReader counts the work of a search. It ends when that is too much or the context ends.
 type searchReader struct {
 	r *strings.Reader
 	s *search
@@ -174,7 +167,7 @@ func (r *searchReader) ReadRune() (rune, int, error) {
 	return r.r.ReadRune()
 }
 
-// stop says why the search ends and where it would go on.
+// stop adds why the search ends and how to go on.
 func (s *search) stop(why string, number int, short bool, column int) {
 	fmt.Fprintf(&s.out, "[%s go on with offset %d", why, number)
 	if !short {
@@ -188,8 +181,8 @@ func (s *search) add(number int, shown string) {
 	fmt.Fprintf(&s.out, "%d: %s\n", number, shown)
 }
 
-// around returns the surroundings of a match in a long line with the column at
-// which they begin, and where in the line they end.
+// around returns a match in a long line with its surroundings and their column, and the byte at which
+// they end.
 func around(line string, at []int, column int) (shown string, end int) {
 	head := lastRunes(line[:at[0]], matchContext)
 	match := firstRunes(line[at[0]:at[1]], storedLineChars)

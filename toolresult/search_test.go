@@ -13,10 +13,10 @@ import (
 // fault H3
 func TestPatternsAreBounded(t *testing.T) {
 	for pattern, want := range map[string]string{
-		strings.Repeat("(a|a)*", 3000): "pattern: it has 18000 bytes, at most 1000 are searched for",
+		strings.Repeat("(a|a)*", 3000): "pattern: it has 18000 bytes, at most 1000 are allowed",
 		"(a{1000}){1000}":              "pattern: error parsing regexp: invalid repeat count: `{1000}`",
-		"(a{30}){30}(b{30}){31}":       "pattern: it has too many repetitions: with them written out it comes to more than 1000 steps",
-		"((ab){2,40}c){20,}":           "pattern: it has too many repetitions: with them written out it comes to more than 1000 steps",
+		"(a{30}){30}(b{30}){31}":       "pattern: it has too many repetitions: expanded it has more than 1000 steps",
+		"((ab){2,40}c){20,}":           "pattern: it has too many repetitions: expanded it has more than 1000 steps",
 		strings.Repeat("(", 200):       "pattern: error parsing regexp: missing closing ): `" + strings.Repeat("(", 200) + "`",
 	} {
 		if _, err := read(t.Context(), "aaa", Query{Pattern: pattern}); err == nil || err.Error() != want {

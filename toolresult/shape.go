@@ -11,18 +11,15 @@ import (
 )
 
 const (
-	// maxShape bounds the words about the shape of a JSON text, in bytes, and
-	// shapeDepth and shapeKeys what is looked at.
-	maxShape   = 600
-	shapeDepth = 4
-	shapeKeys  = 20
-	// maxIndentDepth bounds the nesting of what is indented: the spaces would
-	// outweigh the text.
+	maxShape   = 600 // bytes of a description
+	shapeDepth = 4   // levels of nesting in it
+	shapeKeys  = 20  // members of an object in it
+	// maxIndentDepth is the deepest nesting that is indented, since the spaces would outgrow the text.
 	maxIndentDepth = 40
 )
 
-// shapeOf says in words what a JSON text holds, for somebody who wants to search
-// it: {"total": number, "items": [1204 of {"id": number, "name": string}]}.
+// shapeOf describes the structure of a JSON text for a search:
+// {"total": number, "items": [1204 of {"id": number, "name": string}]}.
 func shapeOf(text string) string {
 	var b strings.Builder
 	writeShape(&b, json.RawMessage(text), shapeDepth)
@@ -93,8 +90,7 @@ func writeObjectShape(b *strings.Builder, raw json.RawMessage, depth int) {
 	b.WriteByte('}')
 }
 
-// readableJSON lays a JSON text that stands in a line or two out in lines, so
-// that it can be read and searched by lines. All else comes back as it is.
+// readableJSON indents a JSON text of one or two lines, so that it can be read and searched by lines.
 func readableJSON(text string) string {
 	if strings.Count(text, "\n") > 1 || nestedDeeper(text, maxIndentDepth) {
 		return text
@@ -107,7 +103,7 @@ func readableJSON(text string) string {
 	return b.String()
 }
 
-// nestedDeeper reports whether the brackets of a JSON text go deeper than a limit.
+// nestedDeeper reports whether a JSON text is nested deeper than limit.
 func nestedDeeper(text string, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -18,16 +18,14 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// DefaultStoreBytes is how much a [Store] keeps unless it is told otherwise.
+// DefaultStoreBytes is the default size of a [Store].
 const DefaultStoreBytes = 1 << 30
 
-// A Store keeps, in files, what is too large for a model, or nothing that
-// a model reads: whole results and binary content. Its folder is made with the
-// first file; files are readable for their owner only (0600, the folder 0700).
-// It is safe for concurrent use.
+// A Store stores results that are too large for a model, and binary content, in files. Only their
+// owner can read them (mode 0600, the directory 0700). It is safe for concurrent use.
 type Store struct {
 	limit int64
-	own   bool // the folder is removed with Close
+	own   bool // Close removes the directory
 
 	mu     sync.Mutex // guards the rest
 	dir    string
@@ -37,10 +35,9 @@ type Store struct {
 	closed bool
 }
 
-// NewStore makes a store in a folder, which is made when the first file
-// is. An empty dir means a new folder among the system's temporary files, which
-// Close removes; files in a folder of the caller's stay. limit is how many bytes
-// are kept in all; zero means [DefaultStoreBytes]. The caller closes the store.
+// NewStore returns a store in dir, which is created with the first file. An empty dir means a new
+// temporary directory, which Close removes; other directories stay. limit is the total size of the
+// files in bytes; zero means [DefaultStoreBytes]. The caller closes the store.
 func NewStore(dir string, limit int64) *Store {
 	if limit <= 0 {
 		limit = DefaultStoreBytes
@@ -48,10 +45,9 @@ func NewStore(dir string, limit int64) *Store {
 	return &Store{dir: dir, own: dir == "", limit: limit, mine: map[string]bool{}}
 }
 
-// errStoreClosed reports a store that is closed.
 var errStoreClosed = errors.New("the store of results is closed")
 
-// open makes the folder. The lock is held.
+// open creates the directory. The caller holds the lock.
 func (s *Store) open() error {
 	if s.closed {
 		return errStoreClosed
@@ -79,18 +75,17 @@ func (s *Store) open() error {
 	return nil
 }
 
-// StoreText keeps the text of a tool's result and returns the path of its file.
+// StoreText stores the text of a tool's result and returns the path of its file.
 func (s *Store) StoreText(server, tool, text string) (path string, err error) {
 	return s.keep("mcp-"+toolname.Normalize(server)+"-"+toolname.Normalize(tool), ".txt", []byte(text))
 }
 
-// Save keeps binary content and returns the path of its file. It is made for
-// [ConvertOptions].Save.
+// Save stores binary content and returns the path of its file. It is meant for [ConvertOptions].
 func (s *Store) Save(name, mimeType string, data []byte) (path string, err error) {
 	return s.keep(toolname.Normalize(name), extensionOf(mimeType), data)
 }
 
-// keep writes a file. What cannot be written whole is not left behind.
+// keep writes a file, and removes one that cannot be written completely.
 func (s *Store) keep(name, ext string, data []byte) (path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,10 +111,9 @@ func (s *Store) keep(name, ext string, data []byte) (path string, err error) {
 	return f.Name(), nil
 }
 
-// Adopt lets files of the store's folder be read that another store wrote there,
-// such as that of the run whose conversation goes on. It returns the error of the
-// first path that is none. A store reads the files that it wrote and those that it
-// adopted, and no others: stores of other users may share the folder.
+// Adopt allows reading files that another store wrote to the directory, such as that of the resumed
+// conversation. It returns the error of the first path that is no such file. A store reads no other
+// files, since stores of other users may share the directory.
 func (s *Store) Adopt(paths ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,25 +133,22 @@ func (s *Store) Adopt(paths ...string) error {
 	return nil
 }
 
-// savedTo finds the path of a stored result in what [Fit] says in its place.
+// savedTo matches the path of a stored result in the text that [Fit] puts in its place.
 var savedTo = []*regexp.Regexp{
 	regexp.MustCompile(`^Error: result \([\d,]+ characters across [\d,]+ lines\) exceeds maximum allowed tokens\. Output has been saved to ([^\n]+)\.\n`),
 	regexp.MustCompile(`^<persisted-output>\nOutput too large \([\d.]+KB\)\. Full output saved to: ([^\n]+)\n`),
 	regexp.MustCompile(`(?:^|\n)\[OUTPUT TRUNCATED - exceeded \d+ character limit\]\nThe whole text has been saved to ([^\n]+?)\. Read `),
 }
 
-// AdoptFrom adopts the file that a text names which [Fit] put in the place
-// of a result, as the conversation of an earlier run has it. It reports whether
-// there is such a file in the store's folder. A store with a folder of its own
-// has none of an earlier run.
+// AdoptFrom adopts the file named in a text that [Fit] put in the place of a result of an earlier run.
+// It reports whether the store's directory has the file. A store with a temporary directory has none.
 func (s *Store) AdoptFrom(text string) bool {
 	path := StoredPath(text)
 	return path != "" && !s.own && s.Adopt(path) == nil
 }
 
-// StoredPath is the path of the file that a text names which [Fit] put in
-// the place of a result; empty if it is none. A server can say the same, and
-// nothing but a tool's own result tells its words from the host's.
+// StoredPath returns the path of the file named in a text that [Fit] put in the place of a result, and
+// "" for other texts. A server can send the same text: only use it for texts of the host.
 func StoredPath(text string) string {
 	for _, re := range savedTo {
 		if m := re.FindStringSubmatch(text); m != nil && storedName.MatchString(filepath.Base(m[1])) {
@@ -167,10 +158,10 @@ func StoredPath(text string) string {
 	return ""
 }
 
-// storedName matches the names that StoreText gives to files, and whose end nobody can guess.
+// storedName matches the names of StoreText's files, whose end is random.
 var storedName = regexp.MustCompile(`^mcp-.*-\d+\.txt$`)
 
-// name is the name in the store's folder that a path leads to.
+// name returns the file name of a path in the store's directory.
 func (s *Store) name(path string) (string, error) {
 	dir, name := filepath.Split(path)
 	if s.root == nil || dir != "" && filepath.Clean(dir) != s.dir || name == "" {
@@ -179,11 +170,10 @@ func (s *Store) name(path string) (string, error) {
 	return name, nil
 }
 
-// Read returns a part of a stored text, with line numbers. The path is one that StoreText or Save
-// returned, or the name of the file alone; only files that the store wrote or adopted can be read.
-// The error is worded for a model, unless ctx ends, which stops a search. Searches are bounded: a
-// pattern has at most 1,000 bytes and, with its repetitions written out, 1,000 steps, and a search
-// stops after 2^28 steps of the pattern with the matches found so far.
+// Read returns a part of a stored text, with line numbers. The path is one of StoreText, Save or Adopt,
+// or the name of its file. The error is written for a model, unless ctx ends, which stops a search.
+// A pattern has at most 1,000 bytes and, with its repetitions expanded, 1,000 steps. A search stops
+// after 2^28 steps with the matches found so far.
 func (s *Store) Read(ctx context.Context, path string, q Query) (string, error) {
 	text, err := s.text(path)
 	if err != nil {
@@ -206,14 +196,14 @@ func (s *Store) text(path string) (string, error) {
 	if !s.mine[name] {
 		return "", fmt.Errorf("there is no stored result %s", clip.Text(path, 300))
 	}
-	f, err := s.root.Open(name) // never outside of the folder, whatever links there are
+	f, err := s.root.Open(name) // never outside of the directory, whatever links there are
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("there is no stored result %s", clip.Text(path, 300))
 		}
 		return "", fmt.Errorf("the stored result %s cannot be read", clip.Text(path, 300))
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, s.limit+1))
 	switch {
 	case err != nil:
@@ -226,8 +216,7 @@ func (s *Store) text(path string) (string, error) {
 	return string(data), nil
 }
 
-// Close ends the store, and removes its files if their folder is its own. It may
-// be called more than once.
+// Close closes the store, and removes a temporary directory. It may be called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +234,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// extensions are those of the types that tools return most: what the system
-// calls them differs from machine to machine.
+// extensions are those of the usual types. Those of the system differ between machines.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
 	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "audio/mp4": ".m4a", "video/mp4": ".mp4",
