@@ -15,6 +15,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/zalando/go-keyring"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
 // A StoreError reports a store that cannot be read, written or locked, such as a locked keychain.
@@ -140,11 +142,11 @@ func (s *lockedStore) Update(ctx context.Context, key string, fn func(*Credentia
 	if err := checkDir(s.dir); err != nil {
 		return &StoreError{Op: "lock", Err: err}
 	}
-	file := flock.New(filepath.Join(s.dir, slotName(key)+".lock"), flock.SetPermissions(0o600))
-	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
+	lock := flock.New(filepath.Join(s.dir, slotName(key)+".lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		return &StoreError{Op: "lock", Err: err}
 	}
-	defer file.Unlock() //nolint:errcheck // closing the file releases the lock in any case
+	defer lock.Unlock() //nolint:errcheck // closing the file releases the lock in any case
 
 	old, err := s.Load(ctx, key)
 	if err != nil && !absent(err) {
@@ -222,7 +224,7 @@ func checkDir(dir string) error {
 // checkOwn refuses a file that belongs neither to the user nor to root, or has one of the given mode
 // bits, which the command mend removes.
 func checkOwn(path string, info fs.FileInfo, bits fs.FileMode, mend string) error {
-	owner, known := ownerOf(info)
+	owner, _, known := file.Owner(info)
 	if !known {
 		return nil
 	}
@@ -237,22 +239,8 @@ func checkOwn(path string, info fs.FileInfo, bits fs.FileMode, mend string) erro
 
 func (d dirSlots) remove(key string) error { return os.Remove(d.path(key)) }
 
-func (d dirSlots) write(key string, data []byte) (err error) {
-	f, err := os.CreateTemp(string(d), slotName(key)+"-*.tmp") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	// The rotated token must be on disk before the old one is gone.
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), d.path(key))
+func (d dirSlots) write(key string, data []byte) error {
+	return file.Replace(d.path(key), data, 0o600, nil)
 }
 
 type keyringSlots string

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
 const (
@@ -29,7 +31,7 @@ type checkout struct {
 // openCheckout finds the nearest folder with .git, a folder or a file, at or above a directory. Without one,
 // the checkout is the directory alone. A .git of another user is ignored.
 func openCheckout(dir string) checkout {
-	c := checkout{dirs: []string{withoutLinks(dir)}}
+	c := checkout{dirs: []string{file.Real(dir)}}
 	for range maxParents {
 		last := c.dirs[len(c.dirs)-1]
 		if info, err := os.Lstat(filepath.Join(last, ".git")); err == nil && ownedByUs(info) {
@@ -69,11 +71,7 @@ func (c checkout) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readFile(target, maxCheckoutBytes, false)
-	if err == nil && len(data) > maxCheckoutBytes {
-		return nil, fmt.Errorf("it has more than the %d bytes that are read", maxCheckoutBytes)
-	}
-	return data, err
+	return file.ReadRegular(target, maxCheckoutBytes)
 }
 
 // verify checks the file and each folder between the root of the repository and the file. If a symbolic link
@@ -134,4 +132,32 @@ func verifyWay(from, path string) (next string, err error) {
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// ownedByUs reports whether a file belongs to the user or to root.
+func ownedByUs(info fs.FileInfo) bool {
+	uid, _, known := file.Owner(info)
+	return !known || uid == 0 || uid == os.Geteuid()
+}
+
+// safe returns an error unless a file or folder belongs to the user or root and is not writable by
+// others. Members of the user's primary group and of root's are not others, because files are often
+// writable by the group if each user has one. A folder with the sticky bit, such as /tmp, may be
+// writable: others cannot replace the user's files in it.
+func safe(path string, info fs.FileInfo) error {
+	uid, gid, known := file.Owner(info)
+	mode := info.Mode()
+	switch {
+	case !known:
+		return nil
+	case !ownedByUs(info):
+		return fmt.Errorf("%s belongs to another user (uid %d); make it yours: chown %d %s", path, uid, os.Geteuid(), path)
+	case mode.Type() == fs.ModeSymlink, mode.IsDir() && mode&fs.ModeSticky != 0:
+		return nil
+	case mode.Perm()&0o002 != 0:
+		return fmt.Errorf("everybody can write to %s; forbid it: chmod o-w %s", path, path)
+	case mode.Perm()&0o020 != 0 && gid != 0 && gid != os.Getegid():
+		return fmt.Errorf("the group %d can write to %s; forbid it: chmod g-w %s", gid, path, path)
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
@@ -105,7 +106,7 @@ func (l *loader) loadMCPConfigs() {
 		case isDocument(text, path):
 			l.add(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
 		default:
-			data, err := readFile(path, maxBytes, true)
+			data, err := file.Read(path, maxBytes)
 			if err != nil {
 				l.report(unreadable(path, err))
 				continue
@@ -271,7 +272,7 @@ func (l *loader) parseOptions(file string, s Scope) ParseOptions {
 // projectNode returns the part of ~/.claude.json for a directory.
 func projectNode(doc *document, dir string) node {
 	projects := doc.top().get("projects")
-	for _, name := range []string{filepath.ToSlash(dir), dir, filepath.ToSlash(withoutLinks(dir))} {
+	for _, name := range []string{filepath.ToSlash(dir), dir, filepath.ToSlash(file.Real(dir))} {
 		if n := projects.get(name); n.exists() {
 			return n
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -146,7 +147,7 @@ func (l *settingsLoader) loadNamed(value string) {
 		l.merge(scopeSettings, settingsFlag, text)
 		return
 	}
-	data, err := readFile(path, maxBytes, true)
+	data, err := file.Read(path, maxBytes)
 	if err != nil {
 		p := unreadable(path, err)
 		p.Named = true

@@ -3,13 +3,14 @@ package mcpconfig
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
 type lookupFunc = func(name string) (string, bool)
@@ -38,7 +39,7 @@ func newSourceReader(dir string, scopes []Scope, lookupEnv lookupFunc, trustFile
 	}
 	r.checkout = openCheckout(r.dir)
 	if user := settingsDir(r.lookupEnv); user != "" {
-		r.checkout.user = filepath.Join(withoutLinks(user), "settings.json")
+		r.checkout.user = filepath.Join(file.Real(user), "settings.json")
 	}
 	return r, true
 }
@@ -52,7 +53,7 @@ func (r *sourceReader) reads(s Scope) bool { return r.scopes == nil || slices.Co
 func (r *sourceReader) read(s Scope, path string) (data []byte, trusted, ok bool) {
 	var err error
 	if s == ScopeUser {
-		data, err = readFile(path, maxBytes, false)
+		data, err = file.ReadRegular(path, maxBytes)
 	} else {
 		data, err = r.checkout.read(path)
 	}
@@ -141,43 +142,11 @@ func absolute(path string) string {
 	return ""
 }
 
-// withoutLinks returns a path without symbolic links, if it exists.
-func withoutLinks(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
-}
-
-// readFile reads a file, and at most one byte more than limit. Unless the caller named the file, it must be
-// a regular file: reading a pipe without a writer does not end.
-func readFile(path string, limit int64, named bool) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, errors.New("it is a directory")
-	case !named && !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit+1))
-}
-
 // unreadable returns the problem of a file that cannot be read.
 func unreadable(path string, err error) Problem {
-	p := Problem{Level: LevelFile, File: path, Message: "cannot be read: " + err.Error()}
-	var pe *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	p := Problem{Level: LevelFile, File: path, Message: "cannot be read: " + file.Cause(err).Error()}
+	if errors.Is(err, fs.ErrNotExist) {
 		p.Message, p.Want = "there is no such file", "the path of a file, or JSON"
-	case errors.As(err, &pe):
-		p.Message = "cannot be read: " + pe.Err.Error()
 	}
 	return p
 }

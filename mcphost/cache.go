@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/internal/secret"
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
@@ -189,7 +190,10 @@ func (tc *toolCache) save(ctx context.Context, name string, cfg ServerConfig, in
 	if len(b) > cacheBytes {
 		return fmt.Errorf("%d bytes are too many for the cache", len(b))
 	}
-	return writeFile(path, b)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return file.Replace(path, b, 0o600, nil)
 }
 
 // drop forgets a server.
@@ -197,26 +201,6 @@ func (tc *toolCache) drop(ctx context.Context, name string, cfg ServerConfig) {
 	if path, ok := tc.path(ctx, name, cfg); ok {
 		_ = os.Remove(path) // it may not be there
 	}
-}
-
-// writeFile writes a file whole or not at all, for the user alone.
-func writeFile(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // encodeTool writes a tool as a server lists it.

@@ -31,6 +31,7 @@ var rooms = []room{
 	{path: "internal/jsonl"},
 	{path: "internal/jsonscan"},
 	{path: "internal/clip"},
+	{path: "internal/file"},
 	{path: "internal/lograte"},
 	{path: "internal/callback", imports: []string{"internal/lograte"}},
 	{path: "internal/jsonequal"},
@@ -51,7 +52,7 @@ var rooms = []room{
 	{path: "permission", imports: []string{"internal/editdistance", "internal/toolname"}},
 	{path: "toolschema", imports: []string{"internal/toolname", "internal/schemaguard"}},
 	{path: "toolsearch", imports: []string{"internal/editdistance"}},
-	{path: "mcpauth", imports: []string{"internal/clip"}},
+	{path: "mcpauth", imports: []string{"internal/clip", "internal/file"}},
 
 	{path: "toolresult", imports: []string{"mcpserver", "internal/toolname", "internal/clip", "internal/jsonequal", "internal/jsonscan"}},
 	{
@@ -65,11 +66,11 @@ var rooms = []room{
 		path: "mcphost",
 		imports: []string{
 			"mcphost/internal/transport", "mcpserver", "mcpauth", "toolresult", "permission",
-			"internal/callback", "internal/clip", "internal/jsonequal", "internal/jsonscan", "internal/lograte", "internal/secret", "internal/subproc", "internal/toolname",
+			"internal/callback", "internal/clip", "internal/file", "internal/jsonequal", "internal/jsonscan", "internal/lograte", "internal/secret", "internal/subproc", "internal/toolname",
 		},
 		tests: []string{"mcpbridge"},
 	},
-	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/editdistance", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
+	{path: "mcpconfig", imports: []string{"mcphost", "mcpauth", "permission", "internal/clip", "internal/editdistance", "internal/file", "internal/toolname", "internal/subproc"}, tests: []string{"mcpserver"}},
 
 	// The contract imports no engine: the engine is a value.
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
