@@ -137,7 +137,7 @@ func (s *session) startProcess(ctx context.Context, stream bool) error {
 	s.proc = proc
 	s.ch.wg.Go(s.write)
 	s.readers.Go(func() { //nolint:contextcheck // requests of the CLI outlive Open
-		s.ch.read(proc.Reader())
+		s.ch.read(proc.Stdout)
 		s.exited()
 	})
 	return nil

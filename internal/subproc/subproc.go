@@ -201,10 +201,6 @@ func (p *Proc) settle(stderr *os.File, drained <-chan struct{}) {
 	}
 }
 
-// Reader returns a reader of Stdout that costs less for each line than the file. It is
-// for one goroutine.
-func (p *Proc) Reader() io.Reader { return direct(p.Stdout) }
-
 // PID returns the child's process id.
 func (p *Proc) PID() int { return p.pid }
 

@@ -90,7 +90,7 @@ func (s *stdioConn) writer() {
 }
 
 func (s *stdioConn) reader() {
-	r := jsonl.NewReader(s.proc.Reader(), s.c.o.MaxMessageBytes)
+	r := jsonl.NewReader(s.proc.Stdout, s.c.o.MaxMessageBytes)
 	for {
 		line, err := r.Next()
 		if err != nil {
