@@ -240,7 +240,7 @@ func TestToolUseResult(t *testing.T) {
 			r := mcpserver.Text("x")
 			r.StructuredContent = json.RawMessage(`{"half":"\ud800"}`)
 			return r, nil
-		}, `"structuredContent":{"half":"\ufffd"}`},
+		}, `"structuredContent":{"half":"�"}`},
 	}
 	for name, tt := range tests {
 		o := withTools(t, tt.h, &mcpserver.Tool{Name: "w"})
@@ -529,20 +529,20 @@ func TestFaultyBaseURL(t *testing.T) {
 	}
 }
 
-func TestFixSurrogates(t *testing.T) {
+func TestCompactReplacesLoneSurrogates(t *testing.T) {
 	for in, want := range map[string]string{
-		`"plain"`:                      `"plain"`,
-		`"\ud83d\ude00"`:               `"\ud83d\ude00"`,
-		`"\ud83d"`:                     `"\ufffd"`,
-		`"\uDE00x"`:                    `"\ufffdx"`,
-		`"\ud83dx\ude00"`:              `"\ufffdx\ufffd"`,
-		`"\\ud83d"`:                    `"\\ud83d"`,
-		`"\\\ud83d"`:                   `"\\\ufffd"`,
-		`"\ud83d\ud83d\ude00"`:         `"\ufffd\ud83d\ude00"`,
-		`{"\udc00":"\u00e9\n\ud800 "}`: `{"\ufffd":"\u00e9\n\ufffd "}`,
-		`"\u12`:                        `"\u12`,
+		`"plain"`:                       `"plain"`,
+		`"\ud83d\ude00"`:                `"😀"`,
+		`"\ud83d"`:                      `"�"`,
+		`"\uDE00x"`:                     `"�x"`,
+		`"\ud83dx\ude00"`:               `"�x�"`,
+		`"\\ud83d"`:                     `"\\ud83d"`,
+		`"\\\ud83d"`:                    `"\\�"`,
+		`"\ud83d\ud83d\ude00"`:          `"�😀"`,
+		`{"\udc00": "\u00e9\n\ud800 "}`: `{"�":"é\n� "}`,
+		`"\u12`:                         `"\u12`,
 	} {
-		if got := string(transcript.FixSurrogates(json.RawMessage(in))); got != want {
+		if got := string(transcript.Compact(json.RawMessage(in))); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

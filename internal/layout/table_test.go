@@ -76,7 +76,7 @@ var rooms = []room{
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
 	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
-	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult", "internal/clip"}},
+	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult", "internal/clip", "internal/jsonscan"}},
 	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent", "internal/clip"}},
 	{path: "engine/native/internal/toolset", imports: []string{
 		"engine/native/internal/transcript", "engine/native/internal/messages", "agent", "mcphost", "mcpserver",

@@ -61,13 +61,13 @@ func (b *Block) Sent() (transcript.Part, bool) {
 		// Without a signature it was cut off, or comes from a server that does not sign.
 		return transcript.Part{Raw: transcript.EncodeBlock(b.Message()), Thought: true}, b.signature.Len() > 0
 	case "redacted_thinking":
-		return transcript.Part{Raw: transcript.Canonical(transcript.Encode(b.merged())), Thought: true}, true
+		return transcript.Part{Raw: transcript.Encode(b.merged()), Thought: true}, true
 	case "tool_use":
 		sent := *b.Message().(*agent.ToolUseBlock)
 		sent.Name = transcript.ValidName(sent.Name)
 		return transcript.Part{Raw: transcript.EncodeBlock(&sent)}, true
 	}
-	return transcript.Part{Raw: transcript.Canonical(transcript.Encode(b.merged()))}, true
+	return transcript.Part{Raw: transcript.Encode(b.merged())}, true
 }
 
 // merged is the block's start with what the deltas brought.
@@ -122,7 +122,7 @@ func (b *Block) Arguments() (json.RawMessage, error) {
 	case raw[0] != '{':
 		return empty, fmt.Errorf("it is not a JSON object: %s", clip.Text(string(raw), 200))
 	}
-	return transcript.FixSurrogates(bytes.Clone(raw)), nil
+	return transcript.Compact(raw), nil
 }
 
 // Text is the text of a response.

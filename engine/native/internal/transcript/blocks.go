@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/clip"
+	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // maxNesting is how deep JSON of a history may be nested. The API's own bound is for the whole request.
@@ -34,37 +40,20 @@ func resultBlock(b agent.Block) *agent.ToolResultBlock {
 	return r
 }
 
-// Known is a block in the type that package agent has for its kind, if it can be read as that. A nil
-// pointer is nil.
+// Known returns a block in the type that package agent has for its kind. It returns nil for a block that
+// cannot be read, and for a nil pointer.
 func Known(b agent.Block) agent.Block {
-	switch t := b.(type) {
-	case *agent.TextBlock:
-		if t == nil {
-			return nil
-		}
-	case *agent.ThinkingBlock:
-		if t == nil {
-			return nil
-		}
-	case *agent.ToolUseBlock:
-		if t == nil {
-			return nil
-		}
-	case *agent.ToolResultBlock:
-		if t == nil {
-			return nil
-		}
-	case *agent.ImageBlock:
-		if t == nil {
-			return nil
-		}
-	case *agent.UnknownBlock:
-		if t == nil || !validJSON(t.Raw) {
-			return nil
-		}
-		return agent.DecodeBlock(t.Raw)
+	if v := reflect.ValueOf(b); !v.IsValid() || v.IsNil() {
+		return nil
 	}
-	return b
+	u, ok := b.(*agent.UnknownBlock)
+	switch {
+	case !ok:
+		return b
+	case !validJSON(u.Raw):
+		return nil
+	}
+	return agent.DecodeBlock(u.Raw)
 }
 
 // safeContent is content without what cannot be encoded.
@@ -78,28 +67,18 @@ func safeContent(c agent.Content) agent.Content {
 	return safe
 }
 
-// validJSON reports whether raw is JSON, and not nested too deep.
+// validJSON reports whether raw is JSON that nests no deeper than maxNesting.
 func validJSON(raw json.RawMessage) bool {
 	if !json.Valid(raw) {
 		return false
 	}
-	depth, inString := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
-				return false
-			}
-		case c == '}' || c == ']':
-			depth--
+	d := jsontext.NewDecoder(bytes.NewReader(raw), anyText...)
+	for d.StackDepth() <= maxNesting {
+		if _, err := d.ReadToken(); err != nil {
+			return errors.Is(err, io.EOF)
 		}
 	}
-	return true
+	return false
 }
 
 // Readable checks a block that is not the model's: in a message of the user's, or in a result. It
@@ -264,10 +243,10 @@ func (l *Loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out: %s", clip.Text(b.Type, 40), why)
 		return d, false
 	}
-	d.Raw = Canonical(Encode(b))
+	d.Raw = Encode(b)
 	if _, cached := fields["cache_control"]; cached {
 		delete(fields, "cache_control")
-		d.Raw = Canonical(Encode(fields))
+		d.Raw = Encode(fields)
 	}
 	return d, true
 }
@@ -291,26 +270,15 @@ func blockFields(b *agent.UnknownBlock) (fields map[string]json.RawMessage, why 
 	return fields, ""
 }
 
-// repeated reports whether an object has a field twice: who reads it cannot know which one counts.
+// repeated reports whether a value is not an object, or an object with two members of one name: readers
+// differ in which one they use.
 func repeated(raw json.RawMessage) bool {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	seen := map[string]bool{}
-	if _, err := dec.Token(); err != nil {
-		return true
-	}
-	for dec.More() {
-		key, err := dec.Token()
-		name, ok := key.(string)
-		if err != nil || !ok || seen[name] {
-			return true
-		}
-		seen[name] = true
-		var skipped json.RawMessage
-		if dec.Decode(&skipped) != nil {
-			return true
-		}
-	}
-	return false
+	seen, twice := map[string]bool{}, false
+	err := jsonscan.Object(raw, func(name []byte, _ json.RawMessage) {
+		twice = twice || seen[string(name)]
+		seen[string(name)] = true
+	})
+	return err != nil || twice
 }
 
 func stringIn(fields map[string]json.RawMessage, name string) string {
