@@ -14,14 +14,13 @@ import (
 // tokensOf estimates the tokens of a number of bytes of JSON or text.
 func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// noteContext records the parts of the next request for ContextUsage. conversation is the size of its
-// messages in bytes.
-func (s *session) noteContext(r *messages.Request, conversation int) {
+// noteContext records the parts of the next request for ContextUsage.
+func (s *session) noteContext(r *messages.Request) {
 	sent := s.offer.Sent
 	loaded := func(tl *toolset.Tool) bool { return slices.Contains(sent, tl) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.context = &contextState{model: r.Model, table: s.table, loaded: loaded, system: len(r.System), messages: conversation}
+	s.context = &contextState{model: r.Model, table: s.table, loaded: loaded, system: len(r.System), messages: s.history.Size()}
 }
 
 // noteCounted keeps what the API counted of the latest request.

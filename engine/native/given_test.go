@@ -151,7 +151,7 @@ func FuzzHistory(f *testing.F) {
 		s.history, s.given = transcript.Load(t.Context(), msgs, DefaultModel)
 		s.settleReferences()
 		s.history.AddUser(transcript.TextPart("next"))
-		body, _ := (&messages.Request{Model: DefaultModel, MaxTokens: 100}).Body(&s.history)
+		body := (&messages.Request{Model: DefaultModel, MaxTokens: 100}).Body(&s.history)
 		model := modeltest.New(nil, modeltest.Text("well"))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model.test/v1/messages", bytes.NewReader(body))
 		if err != nil {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -425,7 +426,7 @@ func (t *turn) refused(resp *messages.Response) *agent.Result {
 		Category    string `json:"category"`
 		Explanation string `json:"explanation"`
 	}
-	transcript.DecodeLoose(resp.StopDetails, &details)
+	_ = json.Unmarshal(resp.StopDetails, &details)
 	text := transcript.TextModelRefused
 	if details.Explanation != "" {
 		text += " " + details.Explanation

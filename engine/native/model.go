@@ -34,9 +34,8 @@ func (t *turn) request() (*messages.Response, *messages.Failure) {
 		began := time.Now()
 		t.heard = nil
 		r := s.request()
-		body, size := r.Body(s.history.Trimmed())
-		s.noteContext(r, size)
-		resp, err := s.api.Send(t.ctx, body, t.sink(began))
+		s.noteContext(r)
+		resp, err := s.api.Send(t.ctx, r.Body(s.history.Trimmed()), t.sink(began))
 		t.apiTime += time.Since(began)
 		if resp != nil {
 			resp.Asked = r.Model

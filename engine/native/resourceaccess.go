@@ -8,7 +8,6 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
-	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/permission"
@@ -50,7 +49,7 @@ func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []resour
 	var in struct {
 		Server string `json:"server"`
 	}
-	transcript.DecodeLoose(args, &in)
+	_ = json.Unmarshal(args, &in)
 	if in.Server == "" && c.tool.Name == listResourcesTool {
 		return t.s.resourceServers(), false
 	}

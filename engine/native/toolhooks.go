@@ -190,7 +190,7 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 	var about struct {
 		ToolName string `json:"tool_name"`
 	}
-	transcript.DecodeLoose(event, &about)
+	_ = json.Unmarshal(event, &about)
 	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(h.s.requestOf(about.ToolName))
 }
 

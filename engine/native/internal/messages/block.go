@@ -11,18 +11,8 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// Message is the block as the program hears it. That of a whole block is made once.
+// Message returns the block for the program.
 func (b *Block) Message() agent.Block {
-	if !b.Done {
-		return b.makeMessage()
-	}
-	if b.made == nil {
-		b.made = b.makeMessage()
-	}
-	return b.made
-}
-
-func (b *Block) makeMessage() agent.Block {
 	switch b.Kind {
 	case "text":
 		t := &agent.TextBlock{Text: b.text.String()}
@@ -51,23 +41,19 @@ func (b *Block) extra() agent.Fields {
 	return fields
 }
 
-// Sent is the block as it goes back to the model; false if it must not.
+// Sent returns the block as later requests repeat it, and false if they must not.
 func (b *Block) Sent() (transcript.Part, bool) {
 	switch b.Kind {
-	case "text":
-		// The API refuses empty texts, which it sometimes says itself.
+	case "text": // the API refuses empty texts, which it sometimes returns itself
 		return transcript.Part{Raw: transcript.EncodeBlock(b.Message())}, !transcript.IsBlank(b.text.String())
-	case "thinking":
-		// Without a signature it was cut off, or comes from a server that does not sign.
+	case "thinking": // without a signature it is incomplete, or from a server that does not sign
 		return transcript.Part{Raw: transcript.EncodeBlock(b.Message()), Thought: true}, b.signature.Len() > 0
-	case "redacted_thinking":
-		return transcript.Part{Raw: transcript.Encode(b.merged()), Thought: true}, true
 	case "tool_use":
-		sent := *b.Message().(*agent.ToolUseBlock)
-		sent.Name = transcript.ValidName(sent.Name)
-		return transcript.Part{Raw: transcript.EncodeBlock(&sent)}, true
+		use := b.Message().(*agent.ToolUseBlock)
+		use.Name = transcript.ValidName(use.Name)
+		return transcript.Part{Raw: transcript.EncodeBlock(use)}, true
 	}
-	return transcript.Part{Raw: transcript.Encode(b.merged())}, true
+	return transcript.Part{Raw: transcript.Encode(b.merged()), Thought: b.Kind == "redacted_thinking"}, true
 }
 
 // merged is the block's start with what the deltas brought.

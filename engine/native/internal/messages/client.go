@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,11 +19,11 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// ErrNoCredentials reports that there is nothing to sign requests with. No request was made.
+// ErrNoCredentials reports that no credential is configured. No request was made.
 var ErrNoCredentials = errors.New("native: no credentials: set ANTHROPIC_API_KEY, or native.Options.APIKey " +
 	"(for a server that wants none, any value will do)")
 
-// An Client is a connection to the Messages API.
+// A Client is a connection to the Messages API.
 type Client struct {
 	client    anthropic.Client
 	KeySource string
@@ -51,8 +50,7 @@ type Config struct {
 func NewClient(o *Config, getenv func(string) string) (*Client, error) {
 	a := &Client{idle: o.Idle}
 	httpClient := o.HTTPClient
-	if httpClient == nil {
-		// The process's pool of connections: engines are made and dropped freely, pools are not.
+	if httpClient == nil { // share the process's connection pool: programs may make many engines
 		httpClient = &http.Client{Transport: http.DefaultTransport}
 	}
 	opts := []option.RequestOption{option.WithHTTPClient(httpClient), option.WithMiddleware(bounded)}
@@ -66,16 +64,15 @@ func NewClient(o *Config, getenv func(string) string) (*Client, error) {
 		base, from = getenv("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
 	}
 	if base != "" {
-		// Tried and tried again it would only look like a server that is down; and no other address is meant.
+		// Requests to a faulty address would be retried like those to a server that is down.
 		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("native: %s is no address of a server: set one like https://gateway.example.com", from) // its text may hold a password
 		}
 		opts = append(opts, option.WithBaseURL(base))
 	}
 	opts = append(opts, o.ClientOptions...)
-	// Retries are ours: they are messages of the run, and an interrupt ends them.
-	opts = append(opts, option.WithMaxRetries(0))
-	a.client = anthropic.NewClient(opts...)
+	// The engine retries itself: it reports retries as messages, and an interrupt ends them.
+	a.client = anthropic.NewClient(append(opts, option.WithMaxRetries(0))...)
 	return a, nil
 }
 
@@ -114,84 +111,52 @@ func hasProfile(getenv func(string) string) bool {
 	return err == nil
 }
 
-// errSilent is the cause of a request that was given up because nothing came any more.
+// errSilent is the error of a response that stopped arriving.
 var errSilent = errors.New("the model's server has gone silent")
 
 // Send makes one request and reads its response. On an error it returns what has arrived, if anything.
 func (a *Client) Send(ctx context.Context, body []byte, s Sink) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := newWatchdog(a.idle, func() { cancel(fmt.Errorf("%w for %v", errSilent, a.idle)) })
-	defer watch.stop()
+	silent := time.AfterFunc(a.idle, func() { cancel(fmt.Errorf("%w for %v", errSilent, a.idle)) })
+	defer silent.Stop()
 	var raw *http.Response
+	var r *Response
 	err := a.client.Post(ctx, "v1/messages", body, &raw, option.WithHeader("Accept", "text/event-stream"))
 	if err == nil {
-		raw.Body = &watchedBody{ReadCloser: raw.Body, watch: watch}
+		raw.Body = &watchedBody{raw.Body, silent, a.idle}
 		defer raw.Body.Close()
-		var r *Response
-		if r, err = ReadResponse(raw, s); err == nil {
-			return r, nil
-		}
-		return r, because(ctx, err)
+		r, err = ReadResponse(raw, s)
 	}
-	return nil, because(ctx, err)
-}
-
-// because replaces the error of a request that was cut off by the reason for that.
-func because(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
-		return cause
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
+		err = cause
 	}
-	return err
+	return r, err
 }
 
-// A watchdog calls a function when nobody has touched it for a while.
-type watchdog struct {
-	timer *time.Timer
-	d     time.Duration
-	over  atomic.Bool
-}
-
-func newWatchdog(d time.Duration, bark func()) *watchdog {
-	return &watchdog{d: d, timer: time.AfterFunc(d, bark)}
-}
-
-func (w *watchdog) touch() {
-	if !w.over.Load() {
-		w.timer.Reset(w.d)
-	}
-}
-
-func (w *watchdog) stop() {
-	w.over.Store(true)
-	w.timer.Stop()
-}
-
-// A watchedBody tells a watchdog of every byte, pings included.
+// A watchedBody restarts a timer with every byte, pings included.
 type watchedBody struct {
 	io.ReadCloser
-	watch *watchdog
+	silent *time.Timer
+	idle   time.Duration
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		b.watch.touch()
+		b.silent.Reset(b.idle)
 	}
 	return n, err
 }
 
-// CountTokens asks the API what a text weighs. A server that cannot count is not asked again.
+// CountTokens returns the number of tokens of a text. A server that cannot count is not asked again.
 func (a *Client) CountTokens(ctx context.Context, model, text string) (int, error) {
 	if a.Countless.Load() {
 		return 0, errCountless
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	body := transcript.Encode(struct {
-		Model    string     `json:"model"`
-		Messages []textTurn `json:"messages"`
-	}{model, []textTurn{{transcript.RoleUser, strings.ToValidUTF8(text, "\uFFFD")}}})
+	body := transcript.Encode(map[string]any{"model": model, "messages": []any{map[string]string{"role": transcript.RoleUser, "content": text}}})
 	var res struct {
 		InputTokens *int `json:"input_tokens"`
 	}
@@ -200,19 +165,13 @@ func (a *Client) CountTokens(ctx context.Context, model, text string) (int, erro
 	switch {
 	case errors.As(err, &refused) && refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode < 500:
 		a.Countless.Store(true)
-		return 0, err
-	case err != nil:
-		return 0, err
-	case res.InputTokens == nil:
+	case err == nil && res.InputTokens == nil:
 		a.Countless.Store(true)
-		return 0, errCountless
+		err = errCountless
+	case err == nil:
+		return *res.InputTokens, nil
 	}
-	return *res.InputTokens, nil
+	return 0, err
 }
 
 var errCountless = errors.New("native: the model's server does not count tokens")
-
-type textTurn struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,7 +35,6 @@ type Failure struct {
 	After time.Duration
 	// Tool is the index that a refused request names in its tools; -1 if it names none.
 	Tool int
-	err  error
 }
 
 // statusOverloaded is the API's own status for being overloaded.
@@ -42,7 +42,7 @@ const statusOverloaded = 529
 
 // Classify tells what a failed request means.
 func Classify(err error) *Failure {
-	f := &Failure{Kind: "unknown", Text: "API Error: " + err.Error(), Tool: -1, err: err}
+	f := &Failure{Kind: "unknown", Text: "API Error: " + err.Error(), Tool: -1}
 	var api *anthropic.Error
 	switch {
 	case errors.As(err, &api):
@@ -88,17 +88,11 @@ func (f *Failure) fromAPI(api *anthropic.Error) {
 	typ := string(api.Type())
 	f.Status = api.StatusCode
 	if f.Status < 400 { // an error event in mid-stream
-		f.Status = statusOf(typ)
+		f.Status = cmp.Or(statuses[typ], http.StatusInternalServerError)
 	}
 	f.Kind = kindOf(f.Status, typ, api.Message)
-	message := api.Message
-	if message == "" {
-		message = clip.Text(strings.TrimSpace(api.RawJSON()), 500)
-	}
-	if message == "" {
-		message = http.StatusText(f.Status)
-	}
-	f.Text = fmt.Sprintf("API Error: %d %s", f.Status, message)
+	message := cmp.Or(api.Message, clip.Text(strings.TrimSpace(api.RawJSON()), 500), http.StatusText(f.Status))
+	f.Text = "API Error: " + strconv.Itoa(f.Status) + " " + message
 	if typ != "" {
 		f.Text = fmt.Sprintf("API Error: %d %s: %s", f.Status, typ, message)
 	}
@@ -133,29 +127,17 @@ func (f *Failure) AboutReferences() bool {
 	return (f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity) && referencesRefused.MatchString(f.Text)
 }
 
-// statusOf is the status that belongs to an error type, for errors in mid-stream.
-func statusOf(typ string) int {
-	switch typ {
-	case "invalid_request_error":
-		return http.StatusBadRequest
-	case "authentication_error":
-		return http.StatusUnauthorized
-	case "billing_error":
-		return http.StatusPaymentRequired
-	case "permission_error":
-		return http.StatusForbidden
-	case "not_found_error":
-		return http.StatusNotFound
-	case "request_too_large":
-		return http.StatusRequestEntityTooLarge
-	case "rate_limit_error":
-		return http.StatusTooManyRequests
-	case "timeout_error":
-		return http.StatusGatewayTimeout
-	case "overloaded_error":
-		return statusOverloaded
-	}
-	return http.StatusInternalServerError
+// statuses are the HTTP statuses of the API's error types, for errors within a stream.
+var statuses = map[string]int{
+	"invalid_request_error": http.StatusBadRequest,
+	"authentication_error":  http.StatusUnauthorized,
+	"billing_error":         http.StatusPaymentRequired,
+	"permission_error":      http.StatusForbidden,
+	"not_found_error":       http.StatusNotFound,
+	"request_too_large":     http.StatusRequestEntityTooLarge,
+	"rate_limit_error":      http.StatusTooManyRequests,
+	"timeout_error":         http.StatusGatewayTimeout,
+	"overloaded_error":      statusOverloaded,
 }
 
 // kindOf is the word of the stream-json messages for a failure.
@@ -183,15 +165,12 @@ var toolIndex = regexp.MustCompile(`(?:^|[^.\w])tools\.(\d+)\b`)
 
 // NamedTool is the index of the tool that a refusal is about: the API says "tools.3.custom.input_schema: …".
 func NamedTool(message string) int {
-	m := toolIndex.FindStringSubmatch(message)
-	if m == nil {
-		return -1
+	if m := toolIndex.FindStringSubmatch(message); m != nil {
+		if i, err := strconv.Atoi(m[1]); err == nil {
+			return i
+		}
 	}
-	i, err := strconv.Atoi(m[1])
-	if err != nil {
-		return -1
-	}
-	return i
+	return -1
 }
 
 // RetryAfter is how long a response asks to wait; 0 if it does not say.
@@ -223,9 +202,6 @@ func Backoff(retry int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
 	}
-	wait := maxRetryWait
-	if retry < 8 {
-		wait = min(maxRetryWait, firstRetryWait<<(retry-1))
-	}
+	wait := min(maxRetryWait, firstRetryWait<<min(retry-1, 7))
 	return wait - time.Duration(rand.Int64N(int64(wait/4)))
 }

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
@@ -104,12 +105,12 @@ const (
 	defaultMaxTokensUnknown = 8_192
 )
 
+// MaxTokensFor returns the limit of tokens for a response of a model.
 func MaxTokensFor(model string) int {
-	spec, ok := SpecOf(model)
-	if !ok {
-		return defaultMaxTokensUnknown
+	if spec, ok := SpecOf(model); ok {
+		return int(min(defaultMaxTokens, spec.MaxOutput))
 	}
-	return int(min(defaultMaxTokens, spec.MaxOutput))
+	return defaultMaxTokensUnknown
 }
 
 // AddUsage adds up token counts.
@@ -119,24 +120,16 @@ func AddUsage(sum *agent.Usage, u agent.Usage) {
 	sum.CacheReadInputTokens += u.CacheReadInputTokens
 	sum.CacheCreationInputTokens += u.CacheCreationInputTokens
 	if u.CacheCreation != nil {
-		c := agent.CacheCreation{}
-		if sum.CacheCreation != nil {
-			c = *sum.CacheCreation
-		}
+		c := *cmp.Or(sum.CacheCreation, new(agent.CacheCreation))
 		c.Ephemeral5mInputTokens += u.CacheCreation.Ephemeral5mInputTokens
 		c.Ephemeral1hInputTokens += u.CacheCreation.Ephemeral1hInputTokens
 		sum.CacheCreation = &c
 	}
 	if u.ServerToolUse != nil {
-		t := agent.ServerToolUsage{}
-		if sum.ServerToolUse != nil {
-			t = *sum.ServerToolUse
-		}
+		t := *cmp.Or(sum.ServerToolUse, new(agent.ServerToolUsage))
 		t.WebSearchRequests += u.ServerToolUse.WebSearchRequests
 		t.WebFetchRequests += u.ServerToolUse.WebFetchRequests
 		sum.ServerToolUse = &t
 	}
-	if u.ServiceTier != "" {
-		sum.ServiceTier = u.ServiceTier
-	}
+	sum.ServiceTier = cmp.Or(u.ServiceTier, sum.ServiceTier)
 }

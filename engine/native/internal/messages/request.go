@@ -2,7 +2,6 @@ package messages
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
@@ -20,29 +19,22 @@ type Request struct {
 	Plain       bool                   // no tool references
 }
 
-// Body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body
-// that differs only in its last messages and their breakpoints. messages is how many bytes the conversation takes.
-func (r *Request) Body(h *transcript.History) (body []byte, messages int) {
-	b := make([]byte, 0, 512+len(r.System)+len(r.Tools)+h.Size())
-	b = append(b, `{"model":`...)
-	b = append(b, transcript.Encode(r.Model)...)
-	b = append(b, `,"max_tokens":`...)
-	b = strconv.AppendInt(b, int64(r.MaxTokens), 10)
-	b = append(b, `,"stream":true`...)
-	for _, f := range []struct {
-		name  string
-		value json.RawMessage
-	}{{"thinking", r.Thinking}, {"output_config", r.Output}, {"tools", r.Tools}, {"system", r.System}} {
-		if len(f.value) > 0 {
-			b = append(b, `,"`+f.name+`":`...)
-			b = append(b, f.value...)
-		}
-	}
-	b = append(b, `,"messages":`...)
-	before := len(b)
-	b = h.AppendTo(b, r.Model, r.Thoughts, r.Plain, r.Breakpoints.Parts)
-	messages = len(b) - before
-	return append(b, '}'), messages
+// Body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body that
+// differs only in its last messages and their breakpoints.
+func (r *Request) Body(h *transcript.History) []byte {
+	return transcript.Encode(struct {
+		Model     string               `json:"model"`
+		MaxTokens int                  `json:"max_tokens"`
+		Stream    bool                 `json:"stream"`
+		Thinking  json.RawMessage      `json:"thinking,omitempty"`
+		Output    json.RawMessage      `json:"output_config,omitempty"`
+		Tools     json.RawMessage      `json:"tools,omitempty"`
+		System    json.RawMessage      `json:"system,omitempty"`
+		Messages  []transcript.Message `json:"messages"`
+	}{
+		r.Model, r.MaxTokens, true, r.Thinking, r.Output, r.Tools, r.System,
+		h.Messages(r.Model, r.Thoughts, r.Plain, r.Breakpoints.Parts),
+	})
 }
 
 // SystemBlocks encodes a system prompt; nil if there is none.

@@ -44,7 +44,6 @@ type Block struct {
 	other     map[string]*gathered
 	// Of a tool call.
 	ID, name string
-	made     agent.Block // what message has made; nil while the block is not whole
 }
 
 // An Event is an event of the stream, as far as it concerns us.

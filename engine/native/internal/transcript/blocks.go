@@ -124,7 +124,7 @@ func blockKind(b agent.Block) string {
 	var head struct {
 		Type string `json:"type"`
 	}
-	DecodeLoose(Encode(b), &head)
+	_ = json.Unmarshal(Encode(b), &head)
 	return head.Type
 }
 

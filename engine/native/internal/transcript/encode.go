@@ -57,10 +57,3 @@ func Encode(v any) json.RawMessage {
 	}
 	return Compact(raw)
 }
-
-// DecodeLoose decodes what is only for display: what does not fit stays empty.
-func DecodeLoose(raw json.RawMessage, v any) {
-	if len(raw) > 0 {
-		_ = json.Unmarshal(raw, v)
-	}
-}

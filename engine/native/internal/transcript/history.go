@@ -108,26 +108,22 @@ func (p ThoughtPolicy) sends(of, to string) bool {
 	return p == AllThoughts || p == ownThoughts && of == to
 }
 
-// AppendTo appends the messages as a JSON array for a model, with breakpoints of the cache at the given
-// places. plain leaves out tool references.
-func (h *History) AppendTo(b []byte, model string, thoughts ThoughtPolicy, plain bool, marks map[place]json.RawMessage) []byte {
-	b = append(b, '[')
+// A Message is a message as it is sent.
+type Message struct {
+	Role    string            `json:"role"`
+	Content []json.RawMessage `json:"content"`
+}
+
+// Messages returns the messages for a model, with cache breakpoints at the given places. plain leaves out
+// tool references.
+func (h *History) Messages(model string, thoughts ThoughtPolicy, plain bool, marks map[place]json.RawMessage) []Message {
+	all := make([]Message, len(h.Entries))
 	for i, e := range h.Entries {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"role":"`...)
-		b = append(b, e.Role...)
-		b = append(b, `","content":[`...)
-		sends, begun := thoughts.sends(e.model, model), false
+		all[i] = Message{e.Role, make([]json.RawMessage, 0, len(e.Parts))}
 		for j, p := range e.Parts {
-			if p.Thought && !sends {
+			if p.Thought && !thoughts.sends(e.model, model) {
 				continue
 			}
-			if begun {
-				b = append(b, ',')
-			}
-			begun = true
 			raw := p.Raw
 			if plain && p.Plain != nil {
 				raw = p.Plain
@@ -135,11 +131,10 @@ func (h *History) AppendTo(b []byte, model string, thoughts ThoughtPolicy, plain
 			if mark := marks[place{i, j}]; mark != nil {
 				raw = WithBreakpoint(raw, mark)
 			}
-			b = append(b, raw...)
+			all[i].Content = append(all[i].Content, raw)
 		}
-		b = append(b, `]}`...)
 	}
-	return append(b, ']')
+	return all
 }
 
 // Size is about the number of bytes that the messages take.

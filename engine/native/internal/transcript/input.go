@@ -208,7 +208,7 @@ func lastsAnHour(mark json.RawMessage) bool {
 	var m struct {
 		TTL string `json:"ttl"`
 	}
-	DecodeLoose(mark, &m)
+	_ = json.Unmarshal(mark, &m)
 	return strings.EqualFold(m.TTL, "1h")
 }
 
