@@ -10,6 +10,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/growth"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
+	"github.com/tenon-sdk/tenon/toolschema"
 )
 
 // expensiveSchema is a schema that takes more work than one may.
@@ -33,7 +34,7 @@ func TestExpensiveSchemasAreLeftOut(t *testing.T) {
 	}
 	good = append(good, mcphost.Tool{Server: "good", Name: "y", FullName: "mcp__good__y", InputSchema: []byte(`{"type":"object"}`)})
 	tab := &toolset.Table{ByName: map[string]*toolset.Tool{}, Mended: map[toolset.ToolKey]toolset.ModelCopy{}}
-	o := toolset.TableOptions{Budgets: toolset.NewBudgets()}
+	o := toolset.TableOptions{Budgets: map[string]*toolschema.Budget{}}
 	for _, mt := range append(bad, good...) {
 		tab.Add(t.Context(), &toolset.Tool{Tool: mt}, o)
 	}
@@ -44,7 +45,7 @@ func TestExpensiveSchemasAreLeftOut(t *testing.T) {
 		t.Errorf("left out because %q, and the last because %q", first, last)
 	}
 	again := &toolset.Table{ByName: map[string]*toolset.Tool{}, Mended: map[toolset.ToolKey]toolset.ModelCopy{}}
-	o = toolset.TableOptions{Budgets: toolset.NewBudgets(), Before: tab}
+	o = toolset.TableOptions{Budgets: map[string]*toolschema.Budget{}, Before: tab}
 	if got := growth.Bytes(func() {
 		for _, mt := range append(bad, good...) {
 			again.Add(t.Context(), &toolset.Tool{Tool: mt}, o)

@@ -69,7 +69,7 @@ func (s *session) settleReferences() {
 			}
 			fmt.Fprintf(&words, "%s: %s\n", name, what)
 			if s.finder.Active {
-				s.finder.Recall(name, tl)
+				s.finder.Load(name, tl)
 			}
 		}
 		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})

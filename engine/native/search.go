@@ -130,7 +130,7 @@ func (t *turn) searchTools(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, textInterrupted)
 	}
 	for _, tl := range found.tools {
-		s.finder.Load(tl)
+		s.finder.Load(tl.Model.Name, tl)
 	}
 	return found.answer(c, q, s.connecting(), s.searchable().Len())
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// An Definitions is the tools of a request. At its beginning stand those whose definitions the model always
-// has: their bytes stay the same as long as the tools do. What a search has loaded follows in the
-// order in which it was loaded, and is kept from the prompt by the API, which reads a definition where
-// the conversation refers to it: so nothing that was cached changes when a tool is loaded.
+// Definitions are the tools of a request: first those that the model always has, then those that searches
+// have loaded, in that order. The API keeps the latter out of the prompt and reads a definition where the
+// conversation refers to it, so loading a tool changes nothing that is cached.
 type Definitions struct {
 	JSON json.RawMessage // an array; nil for none
 	Sent []*Tool         // what stands in it, by place; nil for what is not in the table

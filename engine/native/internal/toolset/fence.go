@@ -10,21 +10,18 @@ import (
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
-// fenced is the model's copy of a tool in which the server that describes it cannot speak as the host. In the
-// schema that is all that is there to be read: what values are compared with stays, or nobody could give them.
+// fenced escapes the host's tags in the texts of a tool, so that a server cannot speak as the host. Values
+// in the schema that arguments are compared with stay.
 func fenced(m toolschema.Model) toolschema.Model {
 	m.Description = toolresult.EscapeHostTags(m.Description)
 	m.InputSchema = EscapeJSON(m.InputSchema, false)
 	return m
 }
 
-// EscapeJSON escapes the host's tags in all strings of a JSON value, or in those alone that a schema has for
-// its reader.
+// EscapeJSON escapes the host's tags in all strings of a JSON value, or only in the descriptive texts of a
+// schema.
 func EscapeJSON(raw json.RawMessage, all bool) json.RawMessage {
-	if !bytes.Contains(raw, []byte("<")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\u003c`)) {
-		return raw
-	}
-	if !json.Valid(raw) {
+	if !json.Valid(raw) || !bytes.Contains(transcript.Compact(raw), []byte("<")) {
 		return raw
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -33,36 +30,33 @@ func EscapeJSON(raw json.RawMessage, all bool) json.RawMessage {
 	if dec.Decode(&v) != nil {
 		return raw
 	}
-	e := &tagEscaper{}
-	if v = e.value(v, all); !e.changed {
+	changed := false
+	if v = escapeTags(v, all, &changed); !changed {
 		return raw
 	}
 	return transcript.Encode(v)
 }
 
-// A tagEscaper escapes the host's tags in a JSON value.
-type tagEscaper struct{ changed bool }
-
-func (e *tagEscaper) value(v any, read bool) any {
+func escapeTags(v any, isText bool, changed *bool) any {
 	switch v := v.(type) {
 	case string:
-		if escaped := toolresult.EscapeHostTags(v); read && escaped != v {
-			e.changed = true
+		if escaped := toolresult.EscapeHostTags(v); isText && escaped != v {
+			*changed = true
 			return escaped
 		}
 	case []any:
 		for i := range v {
-			v[i] = e.value(v[i], read)
+			v[i] = escapeTags(v[i], isText, changed)
 		}
 	case map[string]any:
 		for name, inner := range v {
-			v[name] = e.value(inner, read || isForReaders(name, inner))
+			v[name] = escapeTags(inner, isText || isForReaders(name, inner), changed)
 		}
 	}
 	return v
 }
 
-// isForReaders reports whether a keyword of a schema is there to be read. A property may have its name.
+// isForReaders reports whether a keyword of a schema is descriptive. A property may have the same name.
 func isForReaders(name string, v any) bool {
 	switch v.(type) {
 	case string:

@@ -25,7 +25,7 @@ const (
 // A SearchMode is what is set about the tool search.
 type SearchMode struct {
 	Off     bool
-	Percent int // Of the context window, above which definitions are withheld; 0: always
+	Percent int // of the context window, above which definitions are withheld; 0: always
 	Tokens  int // above which definitions are withheld; 0: always
 }
 
@@ -35,29 +35,22 @@ func (m SearchMode) Searches(bytes int, model string) bool {
 	return bytes > 0 && tokens >= m.Tokens && (m.Percent == 0 || tokens > contextWindow(model)*m.Percent/100)
 }
 
-// ParseToolSearch reads ENABLE_TOOL_SEARCH and its typed form. What it does not know counts as on, as
-// it does in Claude Code.
+// ParseToolSearch reads ENABLE_TOOL_SEARCH or its typed form. Unknown values mean on, as in Claude Code.
 func ParseToolSearch(v string) SearchMode {
-	v = strings.ToLower(strings.TrimSpace(v))
-	percent, auto := strings.CutPrefix(v, "auto:")
-	switch {
-	case v == "":
+	switch v = strings.ToLower(strings.TrimSpace(v)); v {
+	case "":
 		return SearchMode{Tokens: agent.ToolSearchTokens + 1}
-	case v == "false" || v == "0":
+	case "false", "0":
 		return SearchMode{Off: true}
-	case v == "auto":
+	case "auto":
 		return SearchMode{Percent: defaultSearchPercent}
-	case auto:
-		n, err := strconv.Atoi(percent)
-		switch {
-		case err != nil || n <= 0:
-			return SearchMode{}
-		case n >= 100:
-			return SearchMode{Off: true}
-		}
-		return SearchMode{Percent: n}
 	}
-	return SearchMode{}
+	percent, auto := strings.CutPrefix(v, "auto:")
+	n, err := strconv.Atoi(percent)
+	if !auto || err != nil || n <= 0 {
+		return SearchMode{}
+	}
+	return SearchMode{Off: n >= 100, Percent: n}
 }
 
 // KnowsReferences reports whether a model takes tool references. Those of before Claude 4 do not; what
@@ -81,11 +74,11 @@ type Finder struct {
 	// Active is set once the model has the search; it keeps it, so that its prompt stays the same.
 	Active    bool
 	Loaded    []*loadedTool
-	names     map[string]bool   // of loaded
+	names     map[string]bool   // of Loaded
 	Index     *toolsearch.Index // nil until a search needs it
-	Of        *Table            // what index was made from
-	Announced *Announced        // what the model knows of; never modified
-	Accepted  *Announced        // told, as of what the API has accepted
+	Of        *Table            // the table that Index was made from
+	Announced *Announced        // what the model knows
+	Accepted  *Announced        // what it knew when the API last accepted the conversation
 }
 
 // A loadedTool is a tool whose definition the model was given by a search. It stays in the requests
@@ -118,6 +111,7 @@ func (t *Table) DeferrableSize() int {
 	return size
 }
 
+// CharsPerToken estimates the size of a token.
 const CharsPerToken = 4
 
 // contextWindow is a model's, in tokens.
@@ -128,10 +122,9 @@ func contextWindow(model string) int {
 	return 200_000
 }
 
-// Follow takes in what has become of a loaded tool.
+// Follow updates a loaded tool to a new table.
 func (l *loadedTool) Follow(t *Table) {
-	l.tool = t.ByName[l.def.Name]
-	if l.tool != nil {
+	if l.tool = t.ByName[l.def.Name]; l.tool != nil {
 		l.def = l.tool.Definition()
 	}
 }
@@ -141,35 +134,14 @@ func (t *Tool) Definition() APITool {
 	return APITool{Name: t.Model.Name, Description: t.Model.Description, InputSchema: t.Model.InputSchema}
 }
 
-// Refused replaces a definition that the API does not take. A reference to it may stand in the
-// conversation, so it cannot just go.
+// Refused replaces a definition that the API refused. The conversation may refer to it, so it stays.
 func (f *Finder) Refused(name string) {
 	for _, l := range f.Loaded {
 		if l.def.Name == name {
-			l.def = stub(name)
+			l.def = stub
+			l.def.Name = name
 		}
 	}
-}
-
-// stub is the definition of a tool that cannot be called.
-func stub(name string) APITool {
-	return APITool{Name: name, Description: Unavailable, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
-}
-
-// Load adds a tool to those whose definitions are sent.
-func (f *Finder) Load(tl *Tool) {
-	f.add(&loadedTool{def: tl.Definition(), tool: tl})
-}
-
-func (f *Finder) add(l *loadedTool) {
-	if f.names[l.def.Name] {
-		return
-	}
-	if f.names == nil {
-		f.names = map[string]bool{}
-	}
-	f.names[l.def.Name] = true
-	f.Loaded = append(f.Loaded, l)
 }
 
 // Unread reports whether the model has to call a tool without having read its parameters.
@@ -190,9 +162,8 @@ func FitsSchema(schema, args json.RawMessage) bool {
 	if err != nil {
 		return true
 	}
-	err = s.Validate(args, schemaguard.Limits{})
-	var invalid *schemaguard.ValidationError
-	return !errors.As(err, &invalid)
+	_, invalid := errors.AsType[*schemaguard.ValidationError](s.Validate(args, schemaguard.Limits{}))
+	return !invalid
 }
 
 // maxHint bounds the schema in a hint, in bytes.
@@ -231,24 +202,36 @@ func newSearchTool() *Tool {
 	}, true)
 }
 
+// FirstLine returns the first line of a text.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
 }
 
+// Unavailable is the description of a tool that cannot be called.
 const Unavailable = "This tool is not available."
 
-// Recall loads a tool that an earlier run had loaded. Nil stands for one that there is not.
-func (f *Finder) Recall(name string, tl *Tool) {
-	if tl != nil {
-		f.Load(tl)
+// stub is the definition of a tool that cannot be called.
+var stub = APITool{Description: Unavailable, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+
+// Load adds a tool to those whose definitions are sent. A nil tool stands for one that nobody offers.
+func (f *Finder) Load(name string, tl *Tool) {
+	if f.names[name] {
 		return
 	}
-	f.add(&loadedTool{def: stub(name)})
+	l := &loadedTool{def: stub, tool: tl}
+	l.def.Name = name
+	if tl != nil {
+		l.def = tl.Definition()
+	}
+	if f.names == nil {
+		f.names = map[string]bool{}
+	}
+	f.names[name] = true
+	f.Loaded = append(f.Loaded, l)
 }
 
-// Announced is what the model knows of, from the system prompt and from announcements since. Each is
-// immutable.
+// Announced is what the system prompt and later announcements have told the model. It is immutable.
 type Announced struct {
 	Tools        map[string]bool // withheld tools, by name
 	Instructions map[string]bool // servers

@@ -59,8 +59,8 @@ type Table struct {
 // Names are the names of the tools, in the order of the request.
 func (t *Table) Names() []string {
 	names := make([]string, len(t.Tools))
-	for i, tool := range t.Tools {
-		names[i] = tool.Model.Name
+	for i, tl := range t.Tools {
+		names[i] = tl.Model.Name
 	}
 	return names
 }
@@ -70,10 +70,10 @@ type TableOptions struct {
 	Policy      *permission.Policy
 	Servers     *permission.Servers
 	PromptTool  string
-	Quarantined map[string]string             // full name -> why
-	Builtins    []*Tool                       // Tools of the engine's own
-	Before      *Table                        // what was made for its tools is made once; nil if there is none
-	Budgets     map[string]*toolschema.Budget // of the servers: set by newTable
+	Quarantined map[string]string             // reasons by full name
+	Builtins    []*Tool                       // the engine's own
+	Before      *Table                        // its copies of tools are used again; nil if there is none
+	Budgets     map[string]*toolschema.Budget // by server; set by NewTable
 }
 
 // An APITool is a tool in the form of the request.
@@ -89,7 +89,7 @@ type APITool struct {
 // where two offer a tool under one name, the first has it, and the other is reported.
 func NewTable(ctx context.Context, hosts []*mcphost.Host, o TableOptions) *Table {
 	t := &Table{ByName: map[string]*Tool{}, Mended: map[ToolKey]ModelCopy{}}
-	o.Budgets = NewBudgets()
+	o.Budgets = map[string]*toolschema.Budget{}
 	for _, h := range hosts {
 		t.revision = append(t.revision, h.Revision()) // Before the tools: it may be too old, and not too new
 		offered := h.Tools()
@@ -108,9 +108,6 @@ func NewTable(ctx context.Context, hosts []*mcphost.Host, o TableOptions) *Table
 	t.Sort()
 	return t
 }
-
-// NewBudgets are none yet: each server gets one.
-func NewBudgets() map[string]*toolschema.Budget { return map[string]*toolschema.Budget{} }
 
 // A ToolKey is a tool of a server.
 type ToolKey struct {
@@ -153,49 +150,45 @@ func (t *Table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o
 // Sort brings the tools into the order of the request.
 func (t *Table) Sort() {
 	slices.SortStableFunc(t.Tools, func(a, b *Tool) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Model.Name), strings.ToLower(b.Model.Name)), cmp.Compare(a.Model.Name, b.Model.Name))
+		x, y := a.Model.Name, b.Model.Name
+		return cmp.Or(cmp.Compare(strings.ToLower(x), strings.ToLower(y)), cmp.Compare(x, y))
 	})
 }
 
+// Add adds a tool, unless it is hidden, unusable, or has the name of another.
 func (t *Table) Add(ctx context.Context, tl *Tool, o TableOptions) {
-	if o.PromptTool != "" && o.Servers.Names(o.PromptTool, tl.Request()) {
+	switch {
+	case o.PromptTool != "" && o.Servers.Names(o.PromptTool, tl.Request()):
 		t.Prompt = tl
 		return
-	}
-	if o.Policy.Hidden(tl.Request()) {
+	case o.Policy.Hidden(tl.Request()):
 		return
 	}
-	leave := func(format string, args ...any) {
-		t.LeftOut = append(t.LeftOut, mcphost.RejectedTool{Server: tl.Server, Name: tl.Name, Reason: fmt.Sprintf(format, args...)})
-	}
-	if why, ok := o.Quarantined[tl.FullName]; ok {
-		leave("%s", why)
-		return
-	}
-	if tl.Own {
-		if first := t.ByName[tl.FullName]; first != nil {
-			leave("it is the engine's own, and its name belongs to tool %q of server %q", first.Name, first.Server)
-			return
+	reason := o.Quarantined[tl.FullName]
+	if reason == "" && !tl.Own {
+		m, q := t.mend(ctx, tl.Host, tl.Tool, o)
+		switch {
+		case ctx.Err() != nil:
+			return // the table is made again
+		case q != nil:
+			reason = q.Reason
 		}
-		t.Take(tl)
-		return
+		tl.Model = m
 	}
-	m, q := t.mend(ctx, tl.Host, tl.Tool, o)
-	if ctx.Err() != nil {
-		return // the table is made again
+	if first := t.ByName[tl.Model.Name]; reason == "" && first != nil {
+		reason = fmt.Sprintf("its name %s belongs to tool %q of server %q", tl.Model.Name, first.Name, first.Server)
+		if tl.Own {
+			reason = fmt.Sprintf("it is the engine's own, and its name belongs to tool %q of server %q", first.Name, first.Server)
+		}
 	}
-	if q != nil {
-		leave("%s", q.Reason)
-		return
-	}
-	tl.Model = m
-	if first := t.ByName[m.Name]; first != nil {
-		leave("its name %s belongs to tool %q of server %q", m.Name, first.Name, first.Server)
+	if reason != "" {
+		t.LeftOut = append(t.LeftOut, mcphost.RejectedTool{Server: tl.Server, Name: tl.Name, Reason: reason})
 		return
 	}
 	t.Take(tl)
 }
 
+// Take adds a tool as it is.
 func (t *Table) Take(tl *Tool) {
 	t.ByName[tl.Model.Name] = tl
 	t.Tools = append(t.Tools, tl)
@@ -208,10 +201,7 @@ func (t *Table) Current(hosts []*mcphost.Host, denied []string, builtins int) bo
 	}
 	for i, h := range hosts {
 		now := h.Revision()
-		if now == t.revision[i] {
-			continue
-		}
-		if !slices.EqualFunc(h.Tools(), t.source[i], sameTool) {
+		if now != t.revision[i] && !slices.EqualFunc(h.Tools(), t.source[i], sameTool) {
 			return false
 		}
 		t.revision[i] = now
@@ -236,9 +226,6 @@ func ServerOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatu
 	}
 	return nil, mcphost.ServerStatus{}, false
 }
-
-// typeToolLeftOut is the type of the errors of init that are about one tool.
-const typeToolLeftOut = "tool_left_out"
 
 // ServerRows are the rows of the init message.
 func ServerRows(status []mcphost.ServerStatus) []agent.MCPServer {
@@ -265,7 +252,7 @@ func RejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 	var errs []agent.MCPServerError
 	for _, s := range status {
 		for _, r := range s.Rejected {
-			errs = append(errs, agent.MCPServerError{Name: s.Name, Type: typeToolLeftOut, Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
+			errs = append(errs, agent.MCPServerError{Name: s.Name, Type: "tool_left_out", Message: fmt.Sprintf("tool %q is left out: %s", r.Name, r.Reason)})
 		}
 	}
 	return errs
