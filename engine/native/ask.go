@@ -1,11 +1,9 @@
 package native
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -23,9 +21,9 @@ var errDenied = errors.New("native: a denial ended the turn")
 
 // permit decides whether a call may run, and with which arguments. A call that may not is answered.
 func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) {
-	args, hook, reason := t.preToolUse(c, args)
+	args, hooks := t.preToolUse(c, args, t.s.opts.Hooks.PreToolUse)
 	r := c.tool.Request()
-	r.Hook, r.HookReason = hook, reason
+	r.Hook, r.HookReason = hooks.Decision, hooks.Reason()
 	d := t.s.permissions().Decide(r)
 	if c.tool.Own {
 		d = t.decideOwn(c, args, r)
@@ -62,7 +60,10 @@ func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text s
 
 // ask asks whoever can answer about a call.
 func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.RawMessage, *answer) {
-	v, args, err := t.verdict(c, args, d)
+	v, args, err := t.permissionRequest(c, args)
+	if v == nil && err == nil && !t.stopped.Load() {
+		v, err = t.question(c, args, d)
+	}
 	switch {
 	case t.ctx.Err() != nil || t.stopped.Load():
 		a := t.unmade(c)
@@ -92,23 +93,13 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 	return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: unknown behavior %q. %s was not run.", v.Behavior, c.use.Name), true)
 }
 
-// verdict asks hooks, and then the program or its prompt tool. It returns the arguments as the hooks have
-// left them. Nil without an error means that there is nobody to ask.
-func (t *turn) verdict(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, json.RawMessage, error) {
-	v, args, err := t.permissionRequest(c, args)
-	if v == nil && err == nil && !t.stopped.Load() {
-		v, err = t.question(c, args, d)
-	}
-	return v, args, err
-}
-
-// question asks the program or its prompt tool.
+// question asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
 func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*permission.PromptResult, error) {
 	o := t.s.opts
 	if o.CanUseTool != nil || t.s.table.Prompt != nil {
-		var told sync.WaitGroup
-		told.Go(func() { t.notify(c) }) // beside the question, which does not wait for it
-		defer told.Wait()
+		var hooks sync.WaitGroup
+		hooks.Go(func() { t.notify(c) }) // the question does not wait for them
+		defer hooks.Wait()
 	}
 	switch {
 	case o.CanUseTool != nil:
@@ -117,7 +108,7 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 			Title: c.tool.Title, Annotations: c.tool.Annotations, ReadOnly: c.tool.ReadOnly, ToolUseID: c.use.ID, Input: args, Reason: d.Message,
 			Suggestions: t.s.permissions().Suggest(c.tool.Request()),
 		}
-		v, err := guarded(t.ctx, t.s, "CanUseTool", func(ctx context.Context) (*permission.PromptResult, error) { return o.CanUseTool(ctx, r) })
+		v, err := kit.GuardDetached(t.ctx, o.Logger, "CanUseTool", func() (*permission.PromptResult, error) { return o.CanUseTool(t.ctx, r) })
 		if err == nil && v == nil {
 			err = errors.New("the callback gave no verdict")
 		}
@@ -176,38 +167,8 @@ func (s *session) sourceOf(t *toolset.Tool) string {
 	if t.Host == nil {
 		return "" // the engine's own
 	}
-	for _, st := range t.Host.Status() {
-		if st.Name == t.Server {
-			return toolset.SourceOf(st)
-		}
+	if st, ok := t.Host.ServerStatus(t.Server); ok {
+		return toolset.SourceOf(st)
 	}
 	return ""
-}
-
-// guarded calls a function of the caller's. A panic in it is an error. It returns when the
-// function does, and at the latest when ctx ends: a function that ignores its context is left behind.
-func guarded[T any](ctx context.Context, s *session, what string, f func(context.Context) (T, error)) (T, error) {
-	type outcome struct {
-		v   T
-		err error
-	}
-	done := make(chan outcome, 1) // holds the one outcome, whether anyone waits for it or not
-	go func() {
-		var o outcome
-		defer func() {
-			if p := recover(); p != nil {
-				s.opts.Logger.Error("panic in a callback", "callback", what, "panic", p, "stack", string(debug.Stack()))
-				o = outcome{err: fmt.Errorf("panic in %s", what)}
-			}
-			done <- o
-		}()
-		o.v, o.err = f(ctx)
-	}()
-	select {
-	case o := <-done:
-		return o.v, o.err
-	case <-ctx.Done():
-		var zero T
-		return zero, context.Cause(ctx)
-	}
 }

@@ -226,7 +226,7 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 		content = append(content, &agent.TextBlock{Text: toolset.SchemaHint(c.tool)})
 	}
 	if len(content) == 0 {
-		content = agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
+		content = noOutput(c)
 	}
 	return answer{
 		result: &agent.ToolResultBlock{
@@ -234,6 +234,11 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 		},
 		raw: rawResult(res),
 	}
+}
+
+// noOutput stands for an empty result.
+func noOutput(c *call) agent.Content {
+	return agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
 }
 
 // rawResult is a tool's own result in the form of the CLI: its blocks, or an object if there is

@@ -217,7 +217,7 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 		t.s.tell(text)
 	}
 	t.s.startContext = nil
-	t.takeContext()
+	t.addContext()
 	return "", ""
 }
 
@@ -326,7 +326,7 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 		return t.aborted(nil, agent.ReasonAbortedTools)
 	}
 	t.postToolBatch(calls, answers)
-	t.takeContext()
+	t.addContext()
 	for _, over := range []func() *agent.Result{
 		t.hookStopped, t.overOutput, t.overBudget, func() *agent.Result { return t.overMalformed(calls) }, t.overTurns,
 	} {
@@ -411,7 +411,7 @@ func (t *turn) finished(resp *messages.Response) *agent.Result {
 		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonStopHookPrevented, fmt.Sprintf("Stop hooks made the model go on %d times.", maxGoneOn))
 	}
 	t.s.tell(why)
-	t.takeContext()
+	t.addContext()
 	return t.overTurns()
 }
 

@@ -78,7 +78,7 @@ func (s *session) replay(in *agent.Input, parts []transcript.Part) {
 func (s *session) enter(ctx context.Context, content agent.Content) []transcript.Part {
 	parts, notes := transcript.Enter(ctx, content)
 	for _, note := range notes {
-		s.note("informational", informational{Content: note, Level: "notice", Tag: tagImageFitted})
+		s.inform(note, tagImageFitted)
 	}
 	return parts
 }

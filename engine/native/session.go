@@ -58,6 +58,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
 		finder: toolset.NewFinder(o, environ(o.Env).get), store: toolresult.NewStore(e.opts.ResultsDir, 0),
 	}
+	s.hooks = s.newHookRunner()
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
 		s.thoughts = transcript.AllThoughts // models with a budget of tokens want them back, whoever had them

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
@@ -40,6 +41,7 @@ type session struct {
 	fallbacks []string // the models of Options.FallbackModel
 	// The hooks of settings files and of the program; opts.Hooks has both, in this order.
 	fileHooks, programHooks agent.Hooks
+	hooks                   *kit.HookRunner
 
 	life context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -150,7 +152,14 @@ type informational struct {
 	Tag       string `json:"tag,omitempty"`
 }
 
-// warn tells the program and the operator of something that the run survives.
+// inform gives the program a notice, unless it is empty.
+func (s *session) inform(text, tag string) {
+	if text != "" {
+		s.note("informational", informational{Content: text, Level: "notice", Tag: tag})
+	}
+}
+
+// warn logs a warning and gives it to the program.
 func (s *session) warn(tag, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.opts.Logger.Warn(text, "session", s.opts.SessionID)

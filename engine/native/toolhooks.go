@@ -46,9 +46,6 @@ func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerErro
 	if s.opts.Hooks != nil {
 		s.programHooks = *s.opts.Hooks
 	}
-	if len(hooks) == 0 {
-		return nil
-	}
 	files := &s.fileHooks
 	var problems []agent.MCPServerError
 	for _, h := range hooks {

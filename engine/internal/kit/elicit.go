@@ -3,9 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,7 +22,7 @@ func Elicit(o *agent.Options) func(ctx context.Context, server string, p *mcp.El
 		if params.Mode == "" {
 			params.Mode = "form"
 		}
-		res, err := callElicit(ctx, o, server, &params)
+		res, err := Guard(o.Logger, "OnElicitation", func() (*mcp.ElicitResult, error) { return o.OnElicitation(ctx, server, &params) })
 		if err == nil && res == nil {
 			err = errors.New("OnElicitation returned no result")
 		}
@@ -37,16 +35,6 @@ func Elicit(o *agent.Options) func(ctx context.Context, server string, p *mcp.El
 		o.Logger.WarnContext(ctx, "elicitation failed and was declined", "server", server, "error", err)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
-}
-
-func callElicit(ctx context.Context, o *agent.Options, server string, p *mcp.ElicitParams) (res *mcp.ElicitResult, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			o.Logger.ErrorContext(ctx, "panic in OnElicitation", "server", server, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errors.New("OnElicitation panicked")
-		}
-	}()
-	return o.OnElicitation(ctx, server, p)
 }
 
 // Roots returns the directories that servers get as roots, the session's directory first. It returns

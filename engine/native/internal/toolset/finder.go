@@ -50,7 +50,10 @@ func ParseToolSearch(v string) SearchMode {
 	if !auto || err != nil || n <= 0 {
 		return SearchMode{}
 	}
-	return SearchMode{Off: n >= 100, Percent: n}
+	if n >= 100 {
+		return SearchMode{Off: true}
+	}
+	return SearchMode{Percent: n}
 }
 
 // KnowsReferences reports whether a model takes tool references. Those of before Claude 4 do not; what
