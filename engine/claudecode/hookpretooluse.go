@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,46 +56,23 @@ type preToolUse struct {
 
 // runPreToolUse runs the hooks on PreToolUse that match a call, one after the other.
 func (s *session) runPreToolUse(ctx context.Context, in agent.PreToolUse) *preToolUse {
-	const event = "PreToolUse"
-	p := &preToolUse{input: in.ToolInput}
-	for _, h := range s.opts.Hooks.PreToolUse {
-		if !agent.MatchTool(h.Matcher, in.ToolName) {
-			continue
+	p := new(preToolUse)
+	p.input, p.verdict = kit.RunPreToolUse(ctx, s.runner, s.opts.Hooks.PreToolUse, in, func(o *agent.PreToolUseOutput, before, after json.RawMessage, changed bool) {
+		if o.SystemMessage != "" {
+			p.messages = append(p.messages, o.SystemMessage)
 		}
-		in.ToolInput = p.input
-		out, err := runHook(ctx, s, event, h, in)
-		switch {
-		case err == nil && out != nil:
-			s.addOutput(p, in.ToolUseID, out)
-		case err == nil || ctx.Err() != nil: // no output, or nobody who waits for it
-		case h.FailClosed || errors.Is(err, errHookTimeout):
-			p.verdict.Add(permission.Deny, fmt.Sprintf("%s hook error: %v", event, err))
-		default:
-			s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "event", event, "error", err)
-			s.mu.Lock()
-			s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
-			s.mu.Unlock()
+		if o.AdditionalContext != "" {
+			p.contexts = append(p.contexts, o.AdditionalContext)
 		}
-	}
+		if o.Stop && !p.stopped {
+			p.stopped, p.stop = true, o.StopReason
+		}
+		if changed {
+			s.inputs.replace(in.ToolUseID, before, after)
+			p.changed = true
+		}
+	})
 	return p
-}
-
-// addOutput adds the output of one hook.
-func (s *session) addOutput(p *preToolUse, id string, o *agent.PreToolUseOutput) {
-	if o.SystemMessage != "" {
-		p.messages = append(p.messages, o.SystemMessage)
-	}
-	if o.AdditionalContext != "" {
-		p.contexts = append(p.contexts, o.AdditionalContext)
-	}
-	if o.Stop && !p.stopped {
-		p.stopped, p.stop = true, o.StopReason
-	}
-	after, changed := p.verdict.Take(o, p.input)
-	if changed {
-		s.inputs.replace(id, p.input, after)
-		p.input, p.changed = after, true
-	}
 }
 
 // reply returns the CLI's form of the output.
@@ -119,11 +95,8 @@ func (p *preToolUse) reply(s *session) *hookReply {
 // have not seen, because a hook of a settings file has changed it at the same time. It returns the
 // message for the server, or the reply to a call that is not made.
 func (s *session) checkCall(ctx context.Context, server string, raw json.RawMessage) (message, reply json.RawMessage) {
-	if s.opts.Hooks == nil || len(s.opts.Hooks.PreToolUse) == 0 {
-		return raw, nil
-	}
 	c, ok := readToolsCall(raw)
-	if !ok || !s.inputs.unseen(c.id, c.input) {
+	if !ok || len(s.opts.Hooks.PreToolUse) == 0 || !s.inputs.unseen(c.id, c.input) {
 		return raw, nil
 	}
 	p := s.runPreToolUse(ctx, agent.PreToolUse{ToolHookInput: agent.ToolHookInput{

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -80,8 +80,8 @@ type hookSet struct {
 	funcs    map[string]hookFunc      // by ID
 }
 
-// add adds a hook. A limit of zero is [agent.DefaultHookTimeout]. An empty matcher matches everything. If failClosed is set, a failure blocks what
-// the hook guards.
+// add adds a hook. A limit of zero is [agent.DefaultHookTimeout]. An empty matcher matches everything. If
+// failClosed is set, a failure blocks what the hook guards.
 func (h *hookSet) add(event, matcher string, limit time.Duration, failClosed bool, f hookFunc) {
 	id := fmt.Sprintf("%s-%d", event, len(h.matchers[event]))
 	m := hookMatcher{Callbacks: []string{id}, Timeout: cmp.Or(limit, agent.DefaultHookTimeout).Seconds(), OnFailure: "continue"}
@@ -104,57 +104,8 @@ func wholeName(matcher string) string {
 	return "^(?:" + matcher + ")$"
 }
 
-var errHookTimeout = errors.New("the hook ran out of time")
-
-// runHook runs a hook within its time limit. A panic in it is an error.
-func runHook[In, Out any](ctx context.Context, s *session, event string, h agent.Hook[In, Out], in In) (*Out, error) {
-	limit := cmp.Or(h.Timeout, agent.DefaultHookTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", errHookTimeout, limit))
-	defer cancel()
-	out, err := guarded(s, "hook "+event, func() (*Out, error) { return h.Func(ctx, &in) })
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return out, err
-}
-
-// runHooks runs the hooks whose matchers match the subject, concurrently, and returns their outputs in
-// the order of the list. The error is that of hooks whose failure blocks what they guard.
-func runHooks[In, Out any](ctx context.Context, s *session, event string, hooks []agent.Hook[In, Out], subject string, guards bool, in *In) ([]*Out, error) {
-	outs, errs := make([]*Out, len(hooks)), make([]error, len(hooks))
-	var wg sync.WaitGroup
-	for i, h := range hooks {
-		if !agent.MatchTool(h.Matcher, subject) {
-			continue
-		}
-		wg.Go(func() {
-			out, err := runHook(ctx, s, event, h, *in)
-			if err != nil {
-				s.opts.Logger.WarnContext(ctx, "claude-code: hook failed", "event", event, "error", err)
-			}
-			outs[i] = out
-			if err != nil && guards && (h.FailClosed || errors.Is(err, errHookTimeout)) {
-				errs[i] = fmt.Errorf("%s hook: %w", event, err)
-			}
-		})
-	}
-	wg.Wait()
-	var all []*Out
-	for _, o := range outs {
-		if o != nil {
-			all = append(all, o)
-		}
-	}
-	return all, errors.Join(errs...)
-}
-
-// addTyped registers typed hooks with the CLI.
-func addTyped[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], reply func(*Out) *hookReply) {
-	addTypedExcept(s, event, hooks, nil, reply)
-}
-
-// addTypedExcept is addTyped for hooks that are not run on some inputs.
-func addTypedExcept[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], skip func(*In) bool, reply func(*Out) *hookReply) {
+// addTyped registers typed hooks with the CLI. skip reports inputs on which they are not run. It may be nil.
+func addTyped[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], skip func(*In) bool, reply func(*Out) *hookReply) {
 	for _, h := range hooks {
 		s.hooks.add(event, wholeName(h.Matcher), h.Timeout, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
 			in := new(In)
@@ -164,7 +115,7 @@ func addTypedExcept[In, Out any](s *session, event string, hooks []agent.Hook[In
 			if skip != nil && skip(in) {
 				return nil, nil //nolint:nilnil // no output
 			}
-			out, err := runHook(ctx, s, event, h, *in)
+			out, err := kit.RunHook(ctx, s.runner, event, h, *in)
 			if err != nil || out == nil {
 				return nil, err
 			}
@@ -184,7 +135,7 @@ func (s *session) addEventHooks() {
 			},
 		}
 		s.hooks.add(h.Event, h.Matcher, typed.Timeout, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
-			out, err := runHook(ctx, s, h.Event, typed, input)
+			out, err := kit.RunHook(ctx, s.runner, h.Event, typed, input)
 			switch {
 			case err != nil:
 				return nil, err

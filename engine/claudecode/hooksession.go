@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -17,8 +18,6 @@ const (
 	sessionEndTimeout = 5 * time.Second
 	// sessionStartTimeout is how long the CLI waits for the hooks on SessionStart. Each has its own limit.
 	sessionStartTimeout = time.Hour
-	// permissionPrompt is the type of the notification that someone is asked about a call.
-	permissionPrompt = "permission_prompt"
 )
 
 // addSessionHooks registers the hooks on SessionStart and SessionEnd. The CLI runs such callbacks only
@@ -29,9 +28,9 @@ func (s *session) addSessionHooks(h *agent.Hooks) {
 	if len(h.SessionStart) > 0 {
 		s.hooks.add("UserPromptSubmit", "", sessionStartTimeout, false, s.startHooks)
 	}
-	addTypedExcept(s, "SessionStart", h.SessionStart, func(in *agent.SessionStart) bool { return in.Source == "startup" || in.Source == "resume" },
+	addTyped(s, "SessionStart", h.SessionStart, func(in *agent.SessionStart) bool { return in.Source == "startup" || in.Source == "resume" },
 		func(o *agent.HookOutput) *hookReply { return s.reply("SessionStart", *o) })
-	addTypedExcept(s, "SessionEnd", h.SessionEnd, func(in *agent.SessionEnd) bool { return in.Reason != "clear" },
+	addTyped(s, "SessionEnd", h.SessionEnd, func(in *agent.SessionEnd) bool { return in.Reason != "clear" },
 		func(o *agent.HookOutput) *hookReply { return s.reply("SessionEnd", *o) })
 }
 
@@ -54,7 +53,7 @@ func (s *session) startHooks(ctx context.Context, input json.RawMessage) (any, e
 		source = "resume"
 	}
 	var texts []string
-	outs, _ := runHooks(ctx, s, in.HookEventName, s.opts.Hooks.SessionStart, source, false, // guards nothing: no error
+	outs, _ := kit.RunHooks(ctx, s.runner, in.HookEventName, s.opts.Hooks.SessionStart, source, false, // guards nothing: no error
 		&agent.SessionStart{HookInput: in, Source: source, Model: s.opts.Model})
 	for _, o := range outs {
 		s.deliver(agent.HookOutput{SystemMessage: o.SystemMessage})
@@ -68,17 +67,16 @@ func (s *session) startHooks(ctx context.Context, input json.RawMessage) (any, e
 // runSessionEnd runs the hooks on the end of a session that had an input.
 func (s *session) runSessionEnd() {
 	const event = "SessionEnd"
-	h := s.opts.Hooks
 	s.mu.Lock()
 	used := s.used
 	s.mu.Unlock()
-	if h == nil || len(h.SessionEnd) == 0 || !used {
+	if !used {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ch.ctx), sessionEndTimeout)
 	defer cancel()
 	in := &agent.SessionEnd{HookInput: s.hookInput(event), Reason: "other"}
-	_, _ = runHooks(ctx, s, event, h.SessionEnd, in.Reason, false, in) // guards nothing: no error
+	_, _ = kit.RunHooks(ctx, s.runner, event, s.opts.Hooks.SessionEnd, in.Reason, false, in) // guards nothing: no error
 }
 
 // addNotificationHooks registers the hooks on Notification. The CLI notifies of a question only after
@@ -90,7 +88,7 @@ func (s *session) addNotificationHooks(h *agent.Hooks) {
 		return
 	}
 	ours := s.opts.CanUseTool != nil
-	addTypedExcept(s, "Notification", h.Notification, func(in *agent.Notification) bool { return ours && in.Type == permissionPrompt },
+	addTyped(s, "Notification", h.Notification, func(in *agent.Notification) bool { return ours && in.Type == kit.PermissionPrompt },
 		func(o *agent.HookOutput) *hookReply { return s.reply("Notification", *o) })
 	if !ours {
 		return
@@ -111,17 +109,11 @@ func (s *session) addNotificationHooks(h *agent.Hooks) {
 // returned function does, and returns the denial of a hook that ends the turn.
 func (s *session) notify(ctx context.Context, q *toolQuestion) (wait func() *permission.PromptResult) {
 	const event = "Notification"
-	h := s.opts.Hooks
-	if h == nil || len(h.Notification) == 0 {
-		return func() *permission.PromptResult { return nil }
-	}
-	in := &agent.Notification{
-		HookInput: s.hookInput(event), Message: "Permission is needed to use " + q.ToolName, Title: "Permission needed", Type: permissionPrompt,
-	}
+	in := kit.PermissionNotification(s.hookInput(event), q.ToolName)
 	var stop *permission.PromptResult
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		outs, _ := runHooks(ctx, s, event, h.Notification, in.Type, false, in) // guards nothing: no error
+		outs, _ := kit.RunHooks(ctx, s.runner, event, s.opts.Hooks.Notification, in.Type, false, in) // guards nothing: no error
 		for _, o := range outs {
 			s.deliver(*o)
 			if o.Stop {

@@ -198,29 +198,23 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 func (s *session) addHooks() {
 	s.hooks.add("UserPromptSubmit", "", 0, false, s.beginTurn)
 	s.addResourceRules()
-	if h := s.opts.Hooks; h != nil {
-		s.addTypedHooks(h)
-	}
-	s.addEventHooks()
-}
-
-func (s *session) addTypedHooks(h *agent.Hooks) {
+	h := s.opts.Hooks
 	common := func(event string) func(*agent.HookOutput) *hookReply {
 		return func(o *agent.HookOutput) *hookReply { return s.reply(event, *o) }
 	}
 	s.addSessionHooks(h)
 	s.addPreToolUse(h)
-	addTyped(s, "PostToolUse", h.PostToolUse, func(o *agent.PostToolUseOutput) *hookReply {
+	addTyped(s, "PostToolUse", h.PostToolUse, nil, func(o *agent.PostToolUseOutput) *hookReply {
 		r := s.reply("PostToolUse", o.HookOutput).block(o.Feedback != "", o.Feedback)
 		r.Specific.UpdatedOutput = o.UpdatedOutput
 		return r
 	})
-	addTyped(s, "PostToolUseFailure", h.PostToolUseFailure, common("PostToolUseFailure"))
-	addTyped(s, "PostToolBatch", h.PostToolBatch, common("PostToolBatch"))
+	addTyped(s, "PostToolUseFailure", h.PostToolUseFailure, nil, common("PostToolUseFailure"))
+	addTyped(s, "PostToolBatch", h.PostToolBatch, nil, common("PostToolBatch"))
 	// The CLI asks these hooks and CanUseTool at the same time, and the first answer wins. Where
 	// CanUseTool is asked, runPermissionHooks runs the hooks before it.
 	if s.opts.PermissionPromptTool != "" {
-		addTyped(s, "PermissionRequest", h.PermissionRequest, func(o *agent.PermissionRequestOutput) *hookReply {
+		addTyped(s, "PermissionRequest", h.PermissionRequest, nil, func(o *agent.PermissionRequestOutput) *hookReply {
 			r := s.reply("PermissionRequest", o.HookOutput)
 			if o.Verdict != nil {
 				r.Specific.Decision = newVerdict(o.Verdict, "")
@@ -228,16 +222,17 @@ func (s *session) addTypedHooks(h *agent.Hooks) {
 			return r
 		})
 	}
-	addTyped(s, "UserPromptSubmit", h.UserPromptSubmit, func(o *agent.PromptOutput) *hookReply {
+	addTyped(s, "UserPromptSubmit", h.UserPromptSubmit, nil, func(o *agent.PromptOutput) *hookReply {
 		s.noteStop(o.Block || o.Stop, o.Reason, o.StopReason)
 		return s.reply("UserPromptSubmit", o.HookOutput).block(o.Block, o.Reason)
 	})
-	addTyped(s, "Stop", h.Stop, func(o *agent.StopOutput) *hookReply {
+	addTyped(s, "Stop", h.Stop, nil, func(o *agent.StopOutput) *hookReply {
 		return s.reply("Stop", o.HookOutput).block(o.Block, o.Reason)
 	})
 	s.addNotificationHooks(h)
-	addTyped(s, "PreCompact", h.PreCompact, func(o *agent.PreCompactOutput) *hookReply {
+	addTyped(s, "PreCompact", h.PreCompact, nil, func(o *agent.PreCompactOutput) *hookReply {
 		return s.reply("PreCompact", o.HookOutput).block(o.Block, o.Reason)
 	})
-	addTyped(s, "PostCompact", h.PostCompact, common("PostCompact"))
+	addTyped(s, "PostCompact", h.PostCompact, nil, common("PostCompact"))
+	s.addEventHooks()
 }

@@ -96,7 +96,7 @@ func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.
 	r.Tool, r.Annotations, r.ReadOnly, r.Title = d.name, d.annotations, d.readOnly(), cmp.Or(q.Title, d.title, q.DisplayName)
 	s.inbox.awaitShown(ctx, q.ToolUseID, s.engine.callWait)
 	wait := s.notify(ctx, q)
-	v, err := guarded(s, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
+	v, err := kit.Guard(s.opts.Logger, "CanUseTool", func() (*permission.PromptResult, error) { return s.opts.CanUseTool(ctx, r) })
 	if stop := wait(); stop != nil {
 		return stop, nil
 	}
@@ -145,14 +145,13 @@ func (s *session) nobodyToAsk(ctx context.Context, q *toolQuestion) string {
 // runPermissionHooks runs the hooks on PermissionRequest. A denial takes precedence over an approval.
 // Nil without an error leaves the question open.
 func (s *session) runPermissionHooks(ctx context.Context, q *toolQuestion) (*permission.PromptResult, error) {
-	h := s.opts.Hooks
-	if h == nil || len(h.PermissionRequest) == 0 || s.opts.PermissionPromptTool != "" {
+	if s.opts.PermissionPromptTool != "" { // the CLI runs them
 		return nil, nil //nolint:nilnil // as documented
 	}
 	in := &agent.PermissionRequest{ToolHookInput: agent.ToolHookInput{
 		HookInput: s.hookInput("PermissionRequest"), ToolName: q.ToolName, ToolUseID: q.ToolUseID, ToolInput: q.Input,
 	}}
-	outs, err := runHooks(ctx, s, "PermissionRequest", h.PermissionRequest, q.ToolName, true, in)
+	outs, err := kit.RunHooks(ctx, s.runner, "PermissionRequest", s.opts.Hooks.PermissionRequest, q.ToolName, true, in)
 	var verdict *permission.PromptResult
 	for _, o := range outs {
 		s.deliver(agent.HookOutput{SystemMessage: o.SystemMessage})
@@ -212,7 +211,7 @@ func (s *session) dialog(ctx context.Context, request json.RawMessage) (any, err
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("reading request_user_dialog: %w", err)
 	}
-	answer, err := guarded(s, "OnDialog", func() (json.RawMessage, error) {
+	answer, err := kit.Guard(s.opts.Logger, "OnDialog", func() (json.RawMessage, error) {
 		return show(ctx, &Dialog{Kind: q.Kind, Payload: q.Payload, ToolUseID: q.ToolUseID})
 	})
 	if err != nil {

@@ -1,16 +1,17 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -51,6 +52,7 @@ type session struct {
 	ch      *channel
 	servers *servers
 	hooks   hookSet
+	runner  *kit.HookRunner
 	init    Initialization // constant once the session has started
 	inputs  *toolInputs
 	inbox   *inbox
@@ -77,12 +79,25 @@ type session struct {
 type reported struct{ SessionID, CWD, PermissionMode string }
 
 func newSession(e *Engine, o *agent.Options) *session {
-	return &session{
+	o.Hooks = cmp.Or(o.Hooks, new(agent.Hooks))
+	s := &session{
 		engine: e, opts: o, inputs: newToolInputs(), inbox: newInbox(), ids: newInputIDs(),
 		hooks:    hookSet{matchers: map[string][]hookMatcher{}, funcs: map[string]hookFunc{}},
 		answered: make(chan struct{}), closing: make(chan struct{}),
 		reported: reported{SessionID: o.SessionID, CWD: o.Dir, PermissionMode: string(o.PermissionMode)},
 		turn:     newTurnState(), review: ruleReview{reported: map[string]bool{}},
+	}
+	s.runner = &kit.HookRunner{Logger: o.Logger, Failed: s.hookFailed}
+	return s
+}
+
+// hookFailed reports the error of a hook that this engine runs.
+func (s *session) hookFailed(event string, err error) {
+	s.opts.Logger.Warn("claude-code: hook failed", "event", event, "error", err)
+	if event == "PreToolUse" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
 	}
 }
 
@@ -133,17 +148,6 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 	return u, nil
 }
 
-// guarded calls f and returns a panic in it as an error. The stack is logged.
-func guarded[T any](s *session, what string, f func() (T, error)) (out T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.opts.Logger.Error("claude-code: panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("%s panicked", what)
-		}
-	}()
-	return f()
-}
-
 // warn gives the program a warning as a message. The caller holds s.mu.
 func (s *session) warn(tag, format string, args ...any) {
 	s.inform("warning", tag, fmt.Sprintf(format, args...))
@@ -179,7 +183,7 @@ func (s *session) mirror(path string, entries []json.RawMessage) {
 	if f == nil {
 		return
 	}
-	if _, err := guarded(s, "Mirror", func() (any, error) { f(path, entries); return nil, nil }); err != nil {
+	if _, err := kit.Guard(s.opts.Logger, "Mirror", func() (any, error) { f(path, entries); return nil, nil }); err != nil {
 		s.opts.Logger.Warn("claude-code: Mirror failed", "path", path, "error", err)
 	}
 }
