@@ -25,25 +25,28 @@ const (
 
 const trustRemedy = `to trust the file run "tenon trust", give --trust-project, or name its source in agent.Options.SettingSources`
 
-// A Problem is a fault in a configuration. It may be shown and logged: it has no value of an environment
-// variable, a header, an argument or a URL.
+// A Problem is a fault in a configuration. It may be shown and logged: it has no value of an
+// environment variable, a header, an argument or a URL.
 type Problem struct {
-	Level Level
+	Level Level `json:"level"`
 	// File is the path of the file, or "--mcp-config" for JSON on the command line.
-	File string
+	File string `json:"file,omitempty"`
 	// Line and Column count from 1, columns in bytes. They are zero if unknown.
-	Line, Column int
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
 	// Server is the name of the entry. It is empty for a problem of the file.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Path is a JSON path, such as mcpServers.stock.env.PORT.
-	Path string
-	// Message says what is wrong, Want what was expected, and Instead what to write. Want and Instead may be
-	// empty.
-	Message, Want, Instead string
-	// Named reports whether the caller named the file, such as with --settings.
-	Named bool
+	Path string `json:"path,omitempty"`
+	// Message says what is wrong, Want what was expected, and Instead what to write. Want and
+	// Instead may be empty.
+	Message string `json:"message"`
+	Want    string `json:"want,omitempty"`
+	Instead string `json:"instead,omitempty"`
 	// Also lists further faults of the entry with their paths.
-	Also []string
+	Also []string `json:"also,omitempty"`
+	// Named reports whether the caller named the file, such as with --settings.
+	Named bool `json:"-"`
 }
 
 // String returns the problem in one line.

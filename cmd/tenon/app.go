@@ -19,18 +19,27 @@ const (
 	exitUsage  = 2
 )
 
-// run is the whole program: it runs the command line args and returns the exit status. The end of ctx is
-// the user's wish to stop; its cause, if it is a *signalError, decides the exit status.
+// A usageError says that the command line is wrong, in one line that names the remedy.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// errReported is the error of a command that has already reported its failure.
+var errReported = errors.New("failed")
+
+// run runs the command line args and returns the exit status. The end of ctx stops the command; its
+// cause, if it is a *signalError, decides the exit status.
 func run(ctx context.Context, args []string, p *process) int {
-	if p.kill == nil {
-		p.kill = new(killList)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	own := *p
-	answers := &answerWriter{w: p.out, cancel: cancel}
-	own.out = answers
-	own.err = &lockedWriter{w: p.err}
+	if own.kill == nil {
+		own.kill = new(killList)
+	}
+	out := &output{w: p.out, closed: func() { cancel(&signalError{syscall.SIGPIPE}) }}
+	own.out, own.err = out, &output{w: p.err}
 	root := newRootCommand(&own)              //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(own.in)
@@ -44,12 +53,12 @@ func run(ctx context.Context, args []string, p *process) int {
 		err = usagef("%v; try 'tenon --help'", err) // cobra's own complaint about the arguments
 	}
 	if err == nil {
-		err = answers.failure() // not every writer of a line looks at that
+		err = out.failure() // some writes ignore it
 	}
 	return exitStatus(ctx, err, own.err)
 }
 
-// exitStatus reports err on stderr in one line and gives the exit status that stands for it.
+// exitStatus reports err on stderr in one line and returns the exit status.
 func exitStatus(ctx context.Context, err error, stderr io.Writer) int {
 	var (
 		sig   *signalError
@@ -75,15 +84,15 @@ func exitStatus(ctx context.Context, err error, stderr io.Writer) int {
 
 var optionName = regexp.MustCompile(`Options\.(\w+)`)
 
-// message is an error's text for the terminal: one line, without the names of our packages in front, and with
-// flags in place of the options that they set.
+// message returns an error's text for the terminal: one line, without the names of our packages,
+// and with flags in place of the options that they set.
 func message(err error) string {
 	text := oneLine(err.Error())
 	for _, pkg := range []string{"agent: ", "mcphost: ", "mcpconfig: ", "mcpauth: ", "native: "} {
 		text = strings.TrimPrefix(text, pkg)
 	}
 	return optionName.ReplaceAllStringFunc(text, func(option string) string {
-		if flag, ok := flagOf(strings.TrimPrefix(option, "Options.")); ok {
+		if flag, ok := flagOf[strings.TrimPrefix(option, "Options.")]; ok {
 			return flag
 		}
 		return option

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,47 +11,27 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 
-// approvals are the files of checkouts that the user trusts, each with exactly the contents that it had. They are
-// kept in the user's configuration folder.
+// approvals are the files of checkouts that the user trusts, each with exactly the contents that it
+// had. They are in a file of the user's configuration folder.
 type approvals struct {
-	file  string              // empty without a home directory
-	err   error               // why the file is not used
-	Files map[string]approval `json:"files"`
+	file string // empty without a home directory
+	err  error  // why the file is not used
+	// Files are the approvals. One that is damaged stays as it is and does not affect the others.
+	Files map[string]json.RawMessage `json:"files"`
 }
 
-// An approval is the user's word about one file.
+// An approval is the user's decision to trust a file.
 type approval struct {
 	SHA256   string    `json:"sha256"` // of the contents, in hexadecimal
 	Approved time.Time `json:"approved"`
-
-	faulty json.RawMessage // what stands in the file if it is no approval
 }
 
-// UnmarshalJSON never fails: one approval that is damaged costs no other one.
-func (a *approval) UnmarshalJSON(data []byte) error {
-	type plain approval
-	var p plain
-	if json.Unmarshal(data, &p) != nil {
-		p = plain{faulty: bytes.Clone(data)}
-	}
-	*a = approval(p)
-	return nil
-}
-
-// MarshalJSON keeps what is damaged as it is.
-func (a approval) MarshalJSON() ([]byte, error) {
-	if a.faulty != nil {
-		return a.faulty, nil
-	}
-	type plain approval
-	return json.Marshal(plain(a))
-}
-
-// approvals reads what the user has approved. Without a file, or with one that cannot be read, nothing is approved;
-// the error says why.
+// approvals reads what the user has approved. Without a file, or with one that cannot be read,
+// nothing is approved; the error says why.
 func (p *process) approvals() (*approvals, error) {
 	a := &approvals{}
 	dir := p.configDir()
@@ -70,7 +49,7 @@ func (a *approvals) read() error {
 			return err
 		}
 	}
-	data, err := readRegular(a.file)
+	data, err := file.ReadRegular(a.file, maxInput)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -79,19 +58,53 @@ func (a *approvals) read() error {
 	}
 	if err != nil {
 		a.Files = nil
-		return fmt.Errorf("%s cannot be read (%w): no project is trusted; remove it, and approve anew with 'tenon trust'", a.file, pathCause(err))
+		return fmt.Errorf("%s cannot be read (%w): no project is trusted; remove it, and approve anew with 'tenon trust'", a.file, file.Cause(err))
 	}
 	return nil
 }
 
-// has reports whether a file was approved with these contents. The file is named by its place in the checkout, and not by
-// where a symbolic link in its place leads: a checkout that links to a file of another one is not approved with it.
-func (a *approvals) has(file string, contents []byte) bool {
-	return a.Files[file].SHA256 == sha256Hex(contents)
+// private returns an error for a file or folder that others could have written, or a symbolic link
+// of another user. A missing file has no error. Mode bits say nothing on Windows.
+func private(path string) error {
+	link, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w: no project is trusted", path, file.Cause(err))
+	}
+	linkOwner, _, known := file.Owner(link)
+	owner, _, _ := file.Owner(info)
+	switch me := os.Geteuid(); {
+	case !known:
+		return nil
+	case linkOwner != me || owner != me:
+		return fmt.Errorf("%s belongs to another user: no project is trusted; make it yours, or remove it", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others can write to %s: no project is trusted; forbid it: chmod go-w %s", path, path)
+	}
+	return nil
 }
 
-// update changes the approvals in the file; what another process changes at the same time is kept.
-func (a *approvals) update(change func(files map[string]approval)) error {
+// get returns the approval of a file. ok is false if it is damaged or missing.
+func (a *approvals) get(file string) (approval approval, ok bool) {
+	return approval, json.Unmarshal(a.Files[file], &approval) == nil
+}
+
+// has reports whether a file was approved with these contents. The path is the one in the checkout,
+// not the target of a symbolic link: a checkout that links to a file of another one is not approved
+// with it.
+func (a *approvals) has(file string, contents []byte) bool {
+	approved, ok := a.get(file)
+	return ok && approved.SHA256 == sha256Hex(contents)
+}
+
+// update changes the approvals in the file, including those that another process added meanwhile.
+func (a *approvals) update(change func(files map[string]json.RawMessage) error) error {
 	switch {
 	case a.err != nil:
 		return a.err
@@ -109,9 +122,11 @@ func (a *approvals) update(change func(files map[string]approval)) error {
 			}
 		}
 		if now.Files == nil {
-			now.Files = map[string]approval{}
+			now.Files = map[string]json.RawMessage{}
 		}
-		change(now.Files)
+		if err := change(now.Files); err != nil {
+			return nil, err
+		}
 		a.Files = now.Files
 		data, err := json.MarshalIndent(now, "", "  ")
 		return append(data, '\n'), err
@@ -121,10 +136,15 @@ func (a *approvals) update(change func(files map[string]approval)) error {
 // approve adds files with the contents that were read.
 func (a *approvals) approve(files map[string][]byte) error {
 	now := time.Now().UTC().Truncate(time.Second)
-	return a.update(func(all map[string]approval) {
+	return a.update(func(all map[string]json.RawMessage) error {
 		for file, contents := range files {
-			all[file] = approval{SHA256: sha256Hex(contents), Approved: now}
+			entry, err := json.Marshal(approval{sha256Hex(contents), now})
+			if err != nil {
+				return err
+			}
+			all[file] = entry
 		}
+		return nil
 	})
 }
 

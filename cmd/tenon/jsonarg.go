@@ -9,27 +9,24 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
-// objectArg reads the argument that stands for a JSON object: the JSON itself, "-" for standard input,
-// "@FILE" for a file. Empty means {}.
+// objectArg reads a JSON object: the argument itself, standard input for "-", or a file for "@FILE".
+// Without text it is {}.
 func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, error) {
-	var (
-		data  = []byte(arg)
-		where = "the arguments are"
-		err   error
-	)
-	switch {
-	case arg == "-":
+	data, where := []byte(arg), "the arguments are"
+	var err error
+	if arg == "-" {
 		where = "standard input is"
-		if data, err = readInput(ctx, p.in, 0); err != nil {
+		if data, err = readInput(ctx, p.in); err != nil {
 			return nil, err
 		}
-	case strings.HasPrefix(arg, "@"):
-		name := arg[1:]
+	} else if name, isFile := strings.CutPrefix(arg, "@"); isFile {
 		where = name + " is"
 		if data, err = readNamed(ctx, p.path(name)); err != nil {
-			return nil, usagef("reading the arguments from %s: %v", name, pathCause(err))
+			return nil, usagef("reading the arguments from %s: %v", name, file.Cause(err))
 		}
 	}
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
@@ -45,7 +42,7 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 	return data, nil
 }
 
-// An argument holds the arguments of a call as the command line has them: a JSON object, or words.
+// An argument has the arguments of a call as the command line has them: a JSON object, or words.
 type argument struct {
 	json  json.RawMessage
 	words []assignmentWord
@@ -57,7 +54,7 @@ type assignmentWord struct {
 	isJSON     bool
 }
 
-// argumentWords reads the words behind the name of a tool.
+// argumentWords reads the words after the name of a tool.
 func argumentWords(ctx context.Context, p *process, words []string) (*argument, error) {
 	if len(words) == 0 || len(words) == 1 && !isAssignment(words[0]) {
 		object, err := objectArg(ctx, p, strings.Join(words, ""))
@@ -65,19 +62,17 @@ func argumentWords(ctx context.Context, p *process, words []string) (*argument, 
 	}
 	a := &argument{}
 	for _, word := range words {
-		if !utf8.ValidString(word) {
+		var w assignmentWord
+		w.key, w.value, _ = strings.Cut(word, "=")
+		w.key, w.isJSON = strings.CutSuffix(w.key, ":")
+		switch {
+		case !utf8.ValidString(word):
 			return nil, usagef("the arguments are not valid UTF-8")
-		}
-		key, value, _ := strings.Cut(word, "=")
-		if !isAssignment(word) {
+		case !isAssignment(word):
 			return nil, usagef("%.80q is no KEY=VALUE; give each argument so, or all of them as one JSON object", word)
-		}
-		w := assignmentWord{key: key, value: value}
-		w.key, w.isJSON = strings.CutSuffix(key, ":")
-		if w.isJSON && !json.Valid([]byte(value)) {
+		case w.isJSON && !json.Valid([]byte(w.value)):
 			return nil, usagef("%s:= wants JSON; write %s=VALUE for a string", w.key, w.key)
-		}
-		if slices.ContainsFunc(a.words, func(before assignmentWord) bool { return before.key == w.key }) {
+		case slices.ContainsFunc(a.words, func(before assignmentWord) bool { return before.key == w.key }):
 			return nil, usagef("%s is given twice; for a list write %s:='[…]'", w.key, w.key)
 		}
 		a.words = append(a.words, w)
@@ -101,35 +96,25 @@ func (a *argument) object(schema json.RawMessage) json.RawMessage {
 			Type any `json:"type"` // a string, or a list of them
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(schema, &known) // a schema of another form tells nothing about its properties
-	var b bytes.Buffer
-	for i, w := range a.words {
-		if i > 0 {
-			b.WriteByte(',')
-		}
+	_ = json.Unmarshal(schema, &known) // a schema of another form says nothing about its properties
+	object := map[string]json.RawMessage{}
+	for _, w := range a.words {
 		value := json.RawMessage(w.value)
 		if isString := known.Properties[w.key].Type == "string"; !w.isJSON && (isString || !json.Valid(value)) {
-			value = quote(w.value)
+			value, _ = json.Marshal(w.value) // a string cannot fail
 		}
-		b.Write(quote(w.key))
-		b.WriteByte(':')
-		b.Write(value)
+		object[w.key] = value
 	}
-	return json.RawMessage("{" + b.String() + "}")
-}
-
-// quote returns a JSON string.
-func quote(s string) json.RawMessage {
-	data, _ := json.Marshal(s) // a string cannot fail
+	data, _ := json.Marshal(object) // all values are valid JSON
 	return data
 }
 
 func checkObject(data []byte) error {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(data, &object)
-	var kind *json.UnmarshalTypeError
+	kind, wrongType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
-	case errors.As(err, &kind):
+	case wrongType:
 		return errors.New("it is " + withArticle(kind.Value))
 	case err != nil:
 		return jsonFault(data, err)
@@ -139,7 +124,7 @@ func checkObject(data []byte) error {
 	return nil
 }
 
-// jsonFault says what is wrong with JSON, and where.
+// jsonFault returns a syntax error with its place.
 func jsonFault(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"unicode"
 	"unicode/utf16"
 )
 
-// writeJSON writes v in one indented piece, without escaping for HTML.
+// writeJSON writes v as indented JSON.
 func writeJSON(p *process, v any) error { return encode(p.out, v, "  ") }
 
 // writeLine writes v as JSON on one line, in one write.
 func writeLine(w io.Writer, v any) error { return encode(w, v, "") }
 
+// encode writes v as JSON without escapes for HTML.
 func encode(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -27,15 +27,15 @@ func encode(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// jsonFor makes JSON that is not ours safe for an output: for a terminal, what it might obey (U+009B begins an escape
-// sequence, U+202E turns the text around) is written as \u escapes, which mean the same.
+// jsonFor makes JSON that is not ours safe for an output: for a terminal it writes invisible
+// characters as \u escapes, which mean the same.
 func jsonFor(w io.Writer, text []byte) []byte {
 	if _, ok := terminal(w); !ok {
 		return text
 	}
 	var b bytes.Buffer
 	for _, r := range string(text) {
-		if r == '\n' || !unicode.IsControl(r) && !unicode.In(r, unicode.Cf) {
+		if r == '\n' || !invisible(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -46,26 +46,22 @@ func jsonFor(w io.Writer, text []byte) []byte {
 	return b.Bytes()
 }
 
-// plainJSON is JSON on one line, with each character that can be as itself.
+// plainJSON returns JSON on one line without needless escapes.
 func plainJSON(raw json.RawMessage) string {
-	var (
-		v any
-		b bytes.Buffer
-	)
+	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // their digits stay
+	d.UseNumber() // keeps all digits
 	if err := d.Decode(&v); err != nil {
 		return string(raw)
 	}
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	var b bytes.Buffer
+	if err := encode(&b, v, ""); err != nil {
 		return string(raw)
 	}
 	return b.String()
 }
 
-// rawOrNull keeps an absent JSON value out of the output as null.
+// rawOrNull returns null for an absent value.
 func rawOrNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("null")

@@ -20,13 +20,8 @@ import (
 func main() { os.Exit(mainCode()) }
 
 func mainCode() int {
-	sig := watchSignals(context.Background())
-	defer sig.stop()
-	return run(sig.ctx, os.Args[1:], &process{
-		in:      os.Stdin,
-		out:     os.Stdout,
-		err:     os.Stderr,
-		environ: os.Environ(),
-		kill:    &sig.kill,
-	})
+	kill := new(killList)
+	ctx, stop := watchSignals(context.Background(), kill)
+	defer stop()
+	return run(ctx, os.Args[1:], &process{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), kill: kill})
 }

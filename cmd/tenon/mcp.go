@@ -31,7 +31,6 @@ are asked about on a terminal, and elsewhere not started: see 'tenon trust'.`,
 		}
 		c.AddCommand(sub)
 	}
-	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p),
-		newLoginCommand(p), newLogoutCommand(p))
+	c.AddCommand(newGetCommand(p), newAddCommand(p), newRemoveCommand(p), newImportCommand(p), newLoginCommand(p), newLogoutCommand(p))
 	return c
 }

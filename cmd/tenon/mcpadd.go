@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 
@@ -66,10 +67,8 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 	if why := badName(name); why != "" {
 		return usagef("the name %.80q %s; give another", name, why)
 	}
-	for _, text := range slices.Concat(words, a.env, a.headers, []string{a.dir, a.entry}) {
-		if !utf8.ValidString(text) {
-			return usagef("an argument is not valid UTF-8, and a configuration file can hold nothing else") // not which: it may be secret
-		}
+	if !utf8.ValidString(strings.Join(slices.Concat(words, a.env, a.headers, []string{a.dir, a.entry}), " ")) {
+		return usagef("an argument is not valid UTF-8, and a configuration file can hold nothing else") // not which: it may be secret
 	}
 	t, err := p.target(mcpconfig.Scope(a.scope))
 	if err != nil {
@@ -88,29 +87,30 @@ func (a *addFlags) add(p *process, name string, words []string) error {
 	if err := checkEntry(p, t, name, entry); err != nil {
 		return err
 	}
-	if err := t.set(p, name, entry, a.force); err != nil {
+	return t.add(p, name, entry, a.force)
+}
+
+// add writes an entry to the file and says so. It warns of secrets in a project's file, which others
+// read.
+func (t target) add(p *process, name string, entry json.RawMessage, force bool) error {
+	if err := t.set(p, name, entry, force); err != nil {
 		return err
 	}
-	t.warnOfSecrets(p, name, entry)
-	_, err = fmt.Fprintf(p.out, "added %q to %s\n", name, t.where())
+	if t.scope == mcpconfig.ScopeProject {
+		for _, place := range secretPlaces(entry) {
+			p.warn("%s: %s of server %q looks like a secret, and a project's file is read by others; write ${%s} in its place and set that variable",
+				t.file, visible(place), name, variableOf(place))
+		}
+	}
+	_, err := fmt.Fprintf(p.out, "added %q to %s\n", name, t.where())
 	return err
 }
 
-// warnOfSecrets reports the secrets that an entry has in a project's file, which is shared with others.
-func (t target) warnOfSecrets(p *process, name string, entry json.RawMessage) {
-	if t.scope != mcpconfig.ScopeProject {
-		return
-	}
-	for _, place := range secretPlaces(entry) {
-		p.warn(fmt.Sprintf("%s: %s of server %q looks like a secret, and a project's file is read by others; write ${%s} in its place and set that variable",
-			t.file, visible(place), name, variableOf(place)))
-	}
-}
-
-// notInVariables are characters that the name of a variable does not have.
+// notInVariables matches characters that the name of a variable does not have.
 var notInVariables = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// variableOf is a name for the variable that holds a value: API_KEY for env.API_KEY, X_TOKEN for headers.X-Token.
+// variableOf returns a name for the variable of a value: API_KEY for env.API_KEY, X_TOKEN for
+// headers.X-Token.
 func variableOf(place string) string {
 	kind, key, _ := strings.Cut(place, ".")
 	if kind != "env" && kind != "headers" || key == "" {
@@ -122,7 +122,7 @@ func variableOf(place string) string {
 // maxName is the longest name of a server that is added: it is part of the names of its tools.
 const maxName = 128
 
-// badName says why a server should not be called so; empty if it may. Files may have such names all the same.
+// badName says why a new server cannot have a name. It returns "" if it can.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -139,12 +139,11 @@ func badName(name string) string {
 	return ""
 }
 
-// build makes the entry that the command line describes.
+// build returns the entry that the command line describes.
 func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 	if len(words) == 0 {
 		return nil, usagef("no program or URL given for %q; try 'tenon mcp add --help'", name)
 	}
-	isURL := strings.HasPrefix(words[0], "http://") || strings.HasPrefix(words[0], "https://")
 	env, err := pairs(a.env, "=", "--env", "NAME=VALUE")
 	if err != nil {
 		return nil, err
@@ -156,34 +155,34 @@ func (a *addFlags) build(name string, words []string) (json.RawMessage, error) {
 	if m := assignment.FindStringSubmatch(words[0]); m != nil { // not all of it: it may be secret
 		return nil, usagef("%s=… is a variable and no program; give each variable with an --env of its own: --env %s=…", m[1], m[1])
 	}
+	isURL := strings.HasPrefix(words[0], "http://") || strings.HasPrefix(words[0], "https://")
+	isStdio := a.transport == "" || a.transport == "stdio"
+	kind := mcpconfig.Kind(a.transport)
+	if a.transport == "" || a.transport == "streamable-http" {
+		kind = mcpconfig.HTTP
+	}
 	switch scheme, _, found := strings.Cut(words[0], "://"); {
 	case !isURL && found && !strings.ContainsAny(scheme, "/$"):
 		return nil, usagef("%q is no URL that begins with http:// or https://, and no program", words[0])
-	case !isURL && (a.transport == "" || a.transport == "stdio"):
-		if len(headers) > 0 {
-			return nil, usagef("--header is for a URL, and %q is none; leave it out", words[0])
-		}
-		return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: mcpconfig.Stdio, Command: words[0], Args: words[1:], Env: env, Dir: a.dir})
-	case !isURL:
+	case !isURL && !isStdio:
 		return nil, usagef("--transport %s wants a URL that begins with http:// or https://, not %q", a.transport, words[0])
+	case !isURL && len(headers) > 0:
+		return nil, usagef("--header is for a URL, and %q is none; leave it out", words[0])
+	case !isURL:
+		return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: mcpconfig.Stdio, Command: words[0], Args: words[1:], Env: env, Dir: a.dir})
 	case a.transport == "stdio":
 		return nil, usagef("--transport stdio is for a program, and %q is a URL; leave it out", words[0])
 	case len(words) > 1:
 		return nil, usagef("a URL has no arguments; leave out %q", words[1])
 	case len(env) > 0 || a.dir != "":
 		return nil, usagef("--env and --cwd are for a program, and %q is a URL; leave them out", words[0])
-	}
-	kind := mcpconfig.Kind(a.transport)
-	if a.transport == "" || a.transport == "streamable-http" {
-		kind = mcpconfig.HTTP
-	}
-	if kind != mcpconfig.HTTP && kind != mcpconfig.SSE {
+	case kind != mcpconfig.HTTP && kind != mcpconfig.SSE:
 		return nil, usagef("--transport: unknown kind %q; give http or sse", a.transport)
 	}
 	return mcpconfig.EntryJSON(mcpconfig.Entry{Name: name, Kind: kind, URL: words[0], Headers: headers})
 }
 
-// assignment is what sets an environment variable in a shell.
+// assignment matches a word that sets an environment variable in a shell.
 var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
 
 // pairs reads the values of a repeated flag.
@@ -199,8 +198,8 @@ func pairs(values []string, sep, flag, form string) (map[string]string, error) {
 	return m, nil
 }
 
-// checkEntry refuses an entry that would be refused when it is used, and tells what else is odd about it.
-// Variables that are not set now may well be when the server is used: they stand for something that fits.
+// checkEntry returns an error for an entry that is refused when it is used, and reports its other
+// problems. A variable that is not set now may be set then, to a value that fits.
 func checkEntry(p *process, t target, name string, entry json.RawMessage) error {
 	var problems []mcpconfig.Problem
 	for _, unset := range []string{"x", "http://x"} {
@@ -248,57 +247,53 @@ func newImportCommand(p *process) *cobra.Command {
 	return c
 }
 
-func runImport(ctx context.Context, p *process, file string, only []string, scope mcpconfig.Scope, force bool) error {
+func runImport(ctx context.Context, p *process, path string, only []string, scope mcpconfig.Scope, force bool) error {
 	t, err := p.target(scope)
 	if err != nil {
 		return err
 	}
-	if file == "claude-desktop" {
-		if file, err = mcpconfig.ClaudeDesktopFile(); err != nil {
+	if path == "claude-desktop" {
+		if path, err = mcpconfig.ClaudeDesktopFile(); err != nil {
 			return err
 		}
 	}
-	data, err := readNamed(ctx, p.path(file))
+	data, err := readNamed(ctx, p.path(path))
 	if err != nil {
-		return usagef("reading %s: %v", file, pathCause(err))
+		return usagef("reading %s: %v", path, file.Cause(err))
 	}
-	entries, problems := mcpconfig.Import(data, file)
+	entries, problems := mcpconfig.Import(data, path)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name)
 	}
 	for _, name := range only {
 		if !slices.Contains(names, name) {
-			return usagef("no server %q in %s%s", name, file, didYouMean(name, names))
+			return usagef("no server %q in %s%s", name, path, didYouMean(name, names))
 		}
 	}
+	wanted := func(name string) bool { return len(only) == 0 || slices.Contains(only, name) }
 	failed := false
 	for _, pr := range problems {
-		if pr.Server != "" && len(only) > 0 && !slices.Contains(only, pr.Server) {
-			continue
+		if pr.Server == "" || wanted(pr.Server) {
+			failed = failed || isFault(pr)
+			p.warn("%s", problemText(pr))
 		}
-		failed = failed || isFault(pr)
-		reportProblems(p, []mcpconfig.Problem{pr})
 	}
 	for _, e := range entries {
-		if len(only) > 0 && !slices.Contains(only, e.Name) {
+		if !wanted(e.Name) {
 			continue
 		}
 		if why := badName(e.Name); why != "" {
 			failed = true
-			p.warn(fmt.Sprintf("left out %.80q: the name %s; give the server another one in %s", e.Name, why, file))
+			p.warn("left out %.80q: the name %s; give the server another one in %s", e.Name, why, path)
 			continue
 		}
-		var there *usageError
-		switch err := t.set(p, e.Name, e.Entry, force); {
-		case errors.As(err, &there):
+		err := t.add(p, e.Name, e.Entry, force)
+		if exists, ok := errors.AsType[*usageError](err); ok {
 			failed = true
-			p.warn(fmt.Sprintf("left out %q: %s", e.Name, there.msg))
-		case err != nil:
+			p.warn("left out %q: %s", e.Name, exists.msg)
+		} else if err != nil {
 			return err
-		default:
-			t.warnOfSecrets(p, e.Name, e.Entry)
-			fmt.Fprintf(p.out, "added %q to %s\n", e.Name, t.where())
 		}
 	}
 	if failed {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -39,7 +39,6 @@ const callExample = `  tenon mcp call files read_file '{"path": "notes.txt"}'
   tenon mcp call browser screenshot @arguments.json --json --timeout 2m`
 
 type callFlags struct {
-	asJSON  bool
 	output  string
 	timeout time.Duration
 }
@@ -57,7 +56,7 @@ func newCallCommand(p *process, f *mcpFlags) *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&cf.output, "output", "o", "", "write the result into `FILE`: text as it is, an image, a sound or a resource as its bytes")
-	c.Flags().BoolVar(&cf.asJSON, "json", false, "print the whole result as JSON")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print the whole result as JSON")
 	c.Flags().DurationVar(&cf.timeout, "timeout", 0, "the `TIME` that the call may take, such as 90s (default the server's timeout, else MCP_TOOL_TIMEOUT in milliseconds, else 10m)")
 	return c
 }
@@ -74,13 +73,17 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 	if err != nil {
 		return err
 	}
-	return f.withServers(ctx, p, servers, func(s *session) error {
+	return f.with(ctx, p, servers, func(s *session) error {
 		s.warnVariables()
 		found, err := findTool(s.host, servers, tool)
 		if err != nil {
 			return err
 		}
-		result, err := call(ctx, s.host, s.progress, found.Server, found.Name, input.object(found.InputSchema), cf.timeout)
+		s.progress.toolStarted(found.Name, found.Name)
+		result, err := s.host.CallServer(ctx, found.Server, found.Name, input.object(found.InputSchema), &mcphost.CallOptions{
+			Timeout:    cf.timeout,
+			OnProgress: func(g mcphost.Progress) { s.progress.toolNote(found.Name, progressNote(g)) },
+		})
 		s.progress.stop()
 		switch {
 		case errors.Is(err, mcphost.ErrTimeout):
@@ -88,14 +91,14 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 		case err != nil:
 			return err
 		case cf.output != "" && !result.IsError:
-			return saveResult(p, result, cf)
+			return s.saveResult(result, cf.output)
 		}
-		return writeResult(p, result, cf.asJSON)
+		return s.writeResult(result)
 	})
 }
 
-// toolArg takes the tool out of the arguments: SERVER and TOOL, or the full name in one word. The servers are those
-// that may have the tool: two for the full name mcp__a__b__c if there are servers a and a__b.
+// toolArg splits the arguments into the tool and the rest: SERVER and TOOL, or the full name in one
+// word. The servers are those that may have the tool: two for mcp__a__b__c if there are a and a__b.
 func (f *mcpFlags) toolArg(ctx context.Context, p *process, args []string) (servers []string, tool string, rest []string, err error) {
 	if !strings.HasPrefix(args[0], toolname.Prefix) {
 		if len(args) < 2 {
@@ -103,14 +106,14 @@ func (f *mcpFlags) toolArg(ctx context.Context, p *process, args []string) (serv
 		}
 		return args[:1], args[1], args[2:], nil
 	}
-	cfg, _, _, err := f.load(ctx, p)
+	l, err := f.load(ctx, p)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	if _, ok := cfg.Servers[args[0]]; ok && len(args) > 1 {
+	if _, ok := l.cfg.Servers[args[0]]; ok && len(args) > 1 {
 		return args[:1], args[1], args[2:], nil // a server's key may look like that
 	}
-	for _, name := range cfg.Names() {
+	for _, name := range l.cfg.Names() {
 		// The end of a name at the limit is a hash, which may begin within the server's part.
 		if strings.HasPrefix(args[0], toolname.Server(name)+"__") || len(args[0]) == mcphost.DefaultNameLimit {
 			servers = append(servers, name)
@@ -122,8 +125,8 @@ func (f *mcpFlags) toolArg(ctx context.Context, p *process, args []string) (serv
 	return servers, args[0], args[1:], nil
 }
 
-// findTool finds a tool by its own name or by the full one on the servers that are connected: one, unless the full
-// name may be that of a tool of several.
+// findTool finds a tool by its own or its full name on the connected servers. There are several if
+// the full name may be that of a tool of each.
 func findTool(host *mcphost.Host, servers []string, tool string) (mcphost.Tool, error) {
 	var names []string
 	for _, t := range host.Tools() {
@@ -153,16 +156,7 @@ func findTool(host *mcphost.Host, servers []string, tool string) (mcphost.Tool, 
 	return mcphost.Tool{}, usagef("server %q has no tool %q%s", server, tool, hint)
 }
 
-func call(ctx context.Context, host *mcphost.Host, pr *progress, server, tool string, input json.RawMessage, timeout time.Duration) (*mcpserver.Result, error) {
-	pr.toolStarted(tool, tool)
-	defer pr.toolEnded(tool)
-	return host.CallServer(ctx, server, tool, input, &mcphost.CallOptions{
-		Timeout:    timeout,
-		OnProgress: func(g mcphost.Progress) { pr.toolNote(tool, progressNote(g)) },
-	})
-}
-
-// progressNote is what a server says of its progress: 3 of 10, and its message.
+// progressNote returns a server's progress: 3 of 10, and its message.
 func progressNote(g mcphost.Progress) string {
 	note := fmt.Sprintf("%g", g.Progress)
 	if g.Total > 0 {
@@ -174,79 +168,56 @@ func progressNote(g mcphost.Progress) string {
 	return "(" + note + ")"
 }
 
-// writeResult prints a result. One that reports an error ends in errReported.
-func writeResult(p *process, r *mcpserver.Result, asJSON bool) error {
-	out := p.out
-	switch {
-	case asJSON:
-		if err := writeJSON(p, r); err != nil {
-			return err
-		}
-	default:
-		if r.IsError {
-			out = p.err
-		}
-		if _, err := io.WriteString(out, endLine(safeFor(out, resultText(r)))); err != nil {
-			return err
-		}
-	}
+// writeResult prints a result. One that reports an error goes to standard error.
+func (s *session) writeResult(r *mcpserver.Result) error {
+	out := s.out
 	if r.IsError {
-		return errReported
+		out = s.process.err
 	}
-	return nil
+	var err error
+	if s.asJSON {
+		err = writeJSON(s.process, r)
+	} else {
+		_, err = io.WriteString(out, endLine(safeFor(out, resultText(r))))
+	}
+	if err == nil && r.IsError {
+		err = errReported
+	}
+	return err
 }
 
-// saveResult writes a result into the file of --output: the bytes of an image, a sound or a resource if the result has
-// one of them, else its text, or with --json all of it.
-func saveResult(p *process, r *mcpserver.Result, cf *callFlags) error {
+// saveResult writes a result into a file: the bytes of an image, a sound or a resource if the result
+// has one of them, else its text, or with --json all of it.
+func (s *session) saveResult(r *mcpserver.Result, name string) error {
 	var (
 		data  []byte
 		texts []string
 		blobs int
 	)
 	for _, c := range r.Content {
-		b := contentBytes(c)
-		if b == nil {
-			texts = append(texts, contentText(c))
-			continue
+		if text, b := content(c); b != nil {
+			data = b
+			blobs++
+		} else {
+			texts = append(texts, text)
 		}
-		data = b
-		blobs++
 	}
 	switch {
-	case cf.asJSON:
+	case s.asJSON:
 		var err error
 		if data, err = json.MarshalIndent(r, "", "  "); err != nil {
 			return err
 		}
-		data = append(data, '\n')
+		data, texts = append(data, '\n'), nil
 	case blobs > 1:
-		return fmt.Errorf("nothing was written to %s: the result has %d blocks of bytes and one file holds one of them; --json --output %s keeps all", cf.output, blobs, cf.output)
+		return fmt.Errorf("nothing was written to %s: the result has %d blocks of bytes and one file holds one of them; --json --output %s keeps all", name, blobs, name)
 	case blobs == 0:
 		data, texts = []byte(endLine(resultText(r))), nil
 	}
-	if err := os.WriteFile(p.path(cf.output), data, 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", cf.output, pathCause(err))
+	if err := os.WriteFile(s.path(name), data, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", name, file.Cause(err))
 	}
-	fmt.Fprintf(p.err, "tenon: wrote %d bytes to %s\n", len(data), visible(cf.output))
-	if len(texts) == 0 || cf.asJSON {
-		return nil
-	}
-	_, err := io.WriteString(p.out, endLine(safeFor(p.out, strings.Join(texts, "\n"))))
+	fmt.Fprintf(s.process.err, "tenon: wrote %d bytes to %s\n", len(data), visible(name))
+	_, err := io.WriteString(s.out, endLine(safeFor(s.out, strings.Join(texts, "\n"))))
 	return err
-}
-
-// contentBytes are the bytes of a block that is not text; nil for one that is.
-func contentBytes(c mcp.Content) []byte {
-	switch c := c.(type) {
-	case *mcp.ImageContent:
-		return c.Data
-	case *mcp.AudioContent:
-		return c.Data
-	case *mcp.EmbeddedResource:
-		if c.Resource != nil {
-			return c.Resource.Blob
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,18 +17,15 @@ const doctorLong = `Look at the configuration, connect to every server, and say 
 with what the server wrote to its standard error. The exit status is 1 if anything is wrong.`
 
 func newDoctorCommand(p *process, f *mcpFlags) *cobra.Command {
-	return &cobra.Command{
+	return f.command(p, &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Find out what is wrong with the servers and what to do",
 		Long:  doctorLong,
 		Args:  wantArgs(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return f.with(c.Context(), p, "", (*session).doctor)
-		},
-	}
+	}, "", (*session).doctor)
 }
 
-func (s *session) doctor() error {
+func (s *session) doctor(context.Context, []string) error {
 	status := s.host.Status()
 	s.progress.stop()
 	var b strings.Builder
@@ -44,24 +42,23 @@ func (s *session) doctor() error {
 	if len(status)+len(s.problems) == 0 {
 		b.WriteString("No servers are configured. Add one: tenon mcp add NAME -- PROGRAM [ARG ...]\n")
 	}
-	if _, err := s.out.Write([]byte(b.String())); err != nil {
-		return err
+	_, err := io.WriteString(s.out, b.String())
+	if err == nil && !allWell(status, s.problems) {
+		err = errReported
 	}
-	if !allWell(status, s.problems) {
-		return errReported
-	}
-	return nil
+	return err
 }
 
-// diagnose writes what there is to say about a server.
+// diagnose writes the state of a server and what to do about it.
 func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
+	name := printable(s.Name)
 	switch s.Status {
 	case mcphost.StatusConnected:
-		fmt.Fprintf(b, "fine   %s: %s, connected in %s, protocol %s\n", printable(s.Name), count(s.ToolCount, "tool"), seconds(s.ConnectTime), printable(s.ProtocolVersion))
+		fmt.Fprintf(b, "fine   %s: %s, connected in %s, protocol %s\n", name, count(s.ToolCount, "tool"), seconds(s.ConnectTime), printable(s.ProtocolVersion))
 	case mcphost.StatusDisabled:
-		fmt.Fprintf(b, "off    %s: %s\n", printable(s.Name), cmp.Or(oneLine(s.Error), "disabled in its configuration"))
+		fmt.Fprintf(b, "off    %s: %s\n", name, cmp.Or(oneLine(s.Error), "disabled in its configuration"))
 	default:
-		fmt.Fprintf(b, "wrong  %s: %s\n", printable(s.Name), shortReason(s))
+		fmt.Fprintf(b, "wrong  %s: %s\n", name, shortReason(s))
 		if a := advice(s); a != "" {
 			fmt.Fprintf(b, "       do: %s\n", oneLine(a))
 		}
@@ -70,11 +67,11 @@ func diagnose(b *strings.Builder, s mcphost.ServerStatus) {
 		}
 	}
 	for _, r := range s.Rejected {
-		fmt.Fprintf(b, "note   %s: left out tool %q: %s\n", printable(s.Name), r.Name, oneLine(r.Reason))
+		fmt.Fprintf(b, "note   %s: left out tool %q: %s\n", name, r.Name, oneLine(r.Reason))
 	}
 	if s.Noise > 0 {
 		fmt.Fprintf(b, "note   %s: wrote to its standard output what is no message (%s), such as %q; that belongs on standard error\n",
-			printable(s.Name), count(s.Noise, "line"), strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
+			name, count(s.Noise, "line"), strings.Join(s.NoiseHead[:min(1, len(s.NoiseHead))], ""))
 	}
 }
 
@@ -82,30 +79,29 @@ const statusLong = `Show the status of the servers like 'tenon mcp list'. With -
 each change of a server's status or of its tools, until Ctrl-C.`
 
 func newStatusCommand(p *process, f *mcpFlags) *cobra.Command {
-	var watch, asJSON bool
-	c := &cobra.Command{
+	var watch bool
+	c := f.command(p, &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show the status of the servers, or watch it",
 		Long:  statusLong,
 		Args:  wantArgs(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if watch && asJSON {
+		PreRunE: func(*cobra.Command, []string) error {
+			if watch && f.asJSON {
 				return usagef("--watch prints lines as they come; leave --json out")
 			}
-			return f.with(c.Context(), p, "", func(s *session) error {
-				if !watch {
-					return s.list(asJSON, false)
-				}
-				events := s.host.Watch(c.Context()) // from before the list, so that nothing is missed in between
-				if err := s.list(asJSON, false); err != nil {
-					return err
-				}
-				return s.watch(c.Context(), events)
-			})
+			return nil
 		},
-	}
+	}, "print JSON", func(s *session, ctx context.Context, _ []string) error {
+		if !watch {
+			return s.list(false)
+		}
+		events := s.host.Watch(ctx) // before the list, so that nothing is missed in between
+		if err := s.list(false); err != nil {
+			return err
+		}
+		return s.watch(ctx, events)
+	})
 	c.Flags().BoolVar(&watch, "watch", false, "go on and print every change")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 

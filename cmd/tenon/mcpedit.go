@@ -11,22 +11,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 
 // editScopes are the configurations that can be edited, the one that wins first.
 var editScopes = []mcpconfig.Scope{mcpconfig.ScopeLocal, mcpconfig.ScopeProject, mcpconfig.ScopeUser}
 
-// A target is where an entry stands or is to stand: a map of servers in a file.
+// A target is the place of an entry: a map of servers in a file.
 type target struct {
 	scope mcpconfig.Scope
 	file  string
 	place mcpconfig.Place
 }
 
-// where names the file, and what is written if that is a symbolic link: the link may be a checkout's, and the file the user's.
+// where returns the file and, if that is a symbolic link, its target. The link may be a checkout's,
+// and the target the user's.
 func (t target) where() string {
-	if real := realPath(t.file); filepath.Base(real) != filepath.Base(t.file) || realPath(filepath.Dir(t.file)) != filepath.Dir(real) {
+	if real := file.Real(t.file); filepath.Base(real) != filepath.Base(t.file) || file.Real(filepath.Dir(t.file)) != filepath.Dir(real) {
 		return fmt.Sprintf("%s, which is a link to %s", t.file, visible(real))
 	}
 	return t.file
@@ -35,7 +37,7 @@ func (t target) where() string {
 // errNoHome reports that there are no local and user scopes.
 var errNoHome = errors.New("there is no home directory for ~/.claude.json: set HOME or CLAUDE_CONFIG_DIR to an absolute path")
 
-// target is the place of a scope for entries that are new.
+// target returns the place for new entries of a scope.
 func (p *process) target(scope mcpconfig.Scope) (target, error) {
 	dir, err := p.workDir()
 	if err != nil {
@@ -56,9 +58,9 @@ func (p *process) target(scope mcpconfig.Scope) (target, error) {
 	return target{scope: scope, file: user}, nil
 }
 
-// find looks for the entry of that name: in the given scope, or in every one. A project's entry may stand in
-// a parent directory, as when it is used. Where no scope is given, a file that cannot be read hides none of the
-// others: it is one of the faults.
+// find looks for the entry with the name in the given scope, or in every one. A project's entry may
+// be in a parent directory, as when it is used. Without a scope, a file that cannot be read is one
+// of the faults.
 func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults []error, err error) {
 	scopes := editScopes
 	if scope != "" {
@@ -68,7 +70,7 @@ func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults 
 		t, err := p.target(s)
 		switch {
 		case scope == "" && errors.Is(err, errNoHome):
-			continue // then there is nothing of that scope
+			continue // the scope has no entries
 		case err != nil:
 			return nil, nil, err
 		}
@@ -78,18 +80,16 @@ func (p *process) find(name string, scope mcpconfig.Scope) (all []found, faults 
 		}
 		for _, t.file = range files {
 			entry, ok, err := t.get(name)
-			switch {
-			case err != nil && scope != "":
-				return nil, nil, err
-			case err != nil:
-				if !slices.ContainsFunc(faults, func(f error) bool { return f.Error() == err.Error() }) { // two scopes share a file
-					faults = append(faults, err)
-				}
-			case ok:
-				all = append(all, found{t, entry})
-			}
 			if ok {
+				all = append(all, found{t, entry})
 				break
+			}
+			if err != nil && scope != "" {
+				return nil, nil, err
+			}
+			sameFault := func(f error) bool { return f.Error() == err.Error() } // two scopes share a file
+			if err != nil && !slices.ContainsFunc(faults, sameFault) {
+				faults = append(faults, err)
 			}
 		}
 	}
@@ -101,14 +101,14 @@ type found struct {
 	entry json.RawMessage
 }
 
-// get is an entry as it stands in the file. Without the file there is none.
+// get returns an entry as it is in the file. Without the file there is none.
 func (t target) get(name string) (json.RawMessage, bool, error) {
-	doc, err := readRegular(t.file)
+	doc, err := file.ReadRegular(t.file, maxInput)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("reading %s: %w", t.file, pathCause(err))
+		return nil, false, fmt.Errorf("reading %s: %w", t.file, file.Cause(err))
 	}
 	entry, ok, err := mcpconfig.GetServer(doc, t.place, name)
 	if err != nil {
@@ -117,13 +117,13 @@ func (t target) get(name string) (json.RawMessage, bool, error) {
 	return entry, ok, nil
 }
 
-// set puts an entry into the file. One that is there is replaced only with force.
+// set writes an entry to the file. It replaces one only with force.
 func (t target) set(p *process, name string, entry json.RawMessage, force bool) error {
-	if _, ok, err := t.get(name); err != nil || ok && !force {
-		if err == nil {
-			err = usagef("there is a server %q in %s already; --force replaces it", name, t.file)
-		}
+	switch _, ok, err := t.get(name); {
+	case err != nil:
 		return err
+	case ok && !force:
+		return usagef("there is a server %q in %s already; --force replaces it", name, t.file)
 	}
 	mode := fs.FileMode(0o644)
 	if t.scope != mcpconfig.ScopeProject {
@@ -134,15 +134,15 @@ func (t target) set(p *process, name string, entry json.RawMessage, force bool) 
 	})
 }
 
-// update edits the file; an error names it. A project's file that was trusted, or that was not there before, is trusted
-// afterwards: whoever edits it has said what it says.
+// update edits the file; an error names it. A project's file that was trusted, or did not exist,
+// is trusted afterwards.
 func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]byte, error)) error {
 	approved, place := &approvals{}, ""
 	if t.scope == mcpconfig.ScopeProject {
 		place = mcpconfig.ProjectFiles(filepath.Dir(t.file))[0]
 		var err error
 		if approved, err = p.approvals(); err != nil {
-			p.warn(oneLine(err.Error()))
+			p.warn("%s", oneLine(err.Error()))
 			approved = &approvals{}
 		}
 	}
@@ -162,13 +162,13 @@ func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]by
 		return err
 	case trusted && approved.file != "":
 		if err := approved.approve(map[string][]byte{place: written}); err != nil {
-			p.warn(fmt.Sprintf("%s is not trusted: %s", t.file, message(err)))
+			p.warn("%s is not trusted: %s", t.file, message(err))
 		}
 	}
 	return nil
 }
 
-// noEntry is the error for a name that no file has an entry for.
+// noEntry returns the error for a name without an entry.
 func (p *process) noEntry(name string) error {
 	cfg, _ := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, LookupEnv: p.lookupEnv}) // names for a hint, no more
 	return usagef("no server %q in .mcp.json or ~/.claude.json%s", name, didYouMean(name, cfg.Names()))
@@ -182,34 +182,35 @@ func newRemoveCommand(p *process) *cobra.Command {
 		Short:   "Remove a server's configuration entry",
 		Long:    `Remove a server's entry from the file that it stands in. The rest of the file stays as it is, comments too.`,
 		Args:    wantArgs(1, 1, "NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			name := args[0]
-			all, faults, err := p.find(name, mcpconfig.Scope(scope))
-			switch {
-			case err != nil:
-				return err
-			case len(faults) > 0 && len(all) > 0: // perhaps there is another one
-				return fmt.Errorf("%w; to remove the one in %s all the same: --scope %s", faults[0], all[0].file, all[0].scope)
-			case len(faults) > 0:
-				return faults[0]
-			case len(all) == 0:
-				return p.noEntry(name)
-			case len(all) > 1:
-				return usagef("there is a server %q in more than one scope; say which: --scope %s or --scope %s", name, all[0].scope, all[1].scope)
-			}
-			t := all[0].target
-			err = t.update(p, 0o600, func(doc []byte) ([]byte, error) {
-				edited, _, err := mcpconfig.RemoveServer(doc, t.place, name)
-				return edited, err
-			})
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(p.out, "removed %q from %s\n", name, t.where())
-			return err
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return p.remove(args[0], mcpconfig.Scope(scope)) },
 	}
-	c.ValidArgsFunction = (&serverFlags{sources: sourceList{names: allSources()}}).complete(p)
+	c.ValidArgsFunction = newServerFlags().complete(p)
 	scopeFlag(c.Flags(), &scope, "", "remove from this scope")
 	return c
+}
+
+func (p *process) remove(name string, scope mcpconfig.Scope) error {
+	all, faults, err := p.find(name, scope)
+	switch {
+	case err != nil:
+		return err
+	case len(faults) > 0 && len(all) > 0: // the unreadable file may have another one
+		return fmt.Errorf("%w; to remove the one in %s all the same: --scope %s", faults[0], all[0].file, all[0].scope)
+	case len(faults) > 0:
+		return faults[0]
+	case len(all) == 0:
+		return p.noEntry(name)
+	case len(all) > 1:
+		return usagef("there is a server %q in more than one scope; say which: --scope %s or --scope %s", name, all[0].scope, all[1].scope)
+	}
+	t := all[0].target
+	err = t.update(p, 0o600, func(doc []byte) ([]byte, error) {
+		edited, _, err := mcpconfig.RemoveServer(doc, t.place, name)
+		return edited, err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "removed %q from %s\n", name, t.where())
+	return err
 }

@@ -29,56 +29,55 @@ secret, and what looks like a secret elsewhere, in arguments say, is ***; with -
 printed as it stands in the file.`,
 		Args: wantArgs(1, 1, "NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			all, faults, err := p.find(args[0], mcpconfig.Scope(scope))
-			if err != nil {
-				return err
-			}
-			for _, f := range faults {
-				fmt.Fprintf(p.err, "tenon: %s\n", message(f))
-			}
-			switch {
-			case len(all) == 0 && len(faults) > 0:
-				return fmt.Errorf("no server %q in the files that can be read", args[0])
-			case len(all) == 0:
-				return p.noEntry(args[0])
-			}
-			if asJSON {
-				return writeJSON(p, all[0].entry)
-			}
-			for _, f := range all {
-				fmt.Fprintf(p.out, "%s (%s scope, %s)\n", visible(args[0]), f.scope, f.file)
-				if err := writeEntry(p, f.entry); err != nil {
-					return err
-				}
-			}
-			return nil
+			return p.get(args[0], mcpconfig.Scope(scope), asJSON)
 		},
 	}
-	c.ValidArgsFunction = (&serverFlags{sources: sourceList{names: allSources()}}).complete(p)
+	c.ValidArgsFunction = newServerFlags().complete(p)
 	scopeFlag(c.Flags(), &scope, "", "look in one scope only")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the entry as JSON, secrets included")
 	return c
 }
 
-// writeEntry prints the members of an entry, less what may be secret.
+func (p *process) get(name string, scope mcpconfig.Scope, asJSON bool) error {
+	all, faults, err := p.find(name, scope)
+	if err != nil {
+		return err
+	}
+	for _, f := range faults {
+		fmt.Fprintf(p.err, "tenon: %s\n", message(f))
+	}
+	switch {
+	case len(all) == 0 && len(faults) > 0:
+		return fmt.Errorf("no server %q in the files that can be read", name)
+	case len(all) == 0:
+		return p.noEntry(name)
+	case asJSON:
+		return writeJSON(p, all[0].entry)
+	}
+	for _, f := range all {
+		fmt.Fprintf(p.out, "%s (%s scope, %s)\n", visible(name), f.scope, f.file)
+		if err := writeEntry(p, f.entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeEntry prints the members of an entry without what may be secret.
 func writeEntry(p *process, entry json.RawMessage) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(entry, &members); err != nil {
+	members := membersOf(entry)
+	if members == nil {
 		return errors.New("the entry is no JSON object; --json shows it as it stands")
 	}
 	known := shownSecrets(members)
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		var (
-			text  string
-			inner map[string]json.RawMessage
-		)
-		if (key == "env" || key == "headers") && json.Unmarshal(members[key], &inner) == nil {
-			text = strings.Join(slices.Sorted(maps.Keys(inner)), ", ")
-		} else {
-			text = mcphost.MaskSecrets(known, plainJSON(members[key]))
-		}
+		text := mcphost.MaskSecrets(known, plainJSON(members[key]))
+		inner := membersOf(members[key])
 		var address string
-		if key == "url" && json.Unmarshal(members[key], &address) == nil {
+		switch {
+		case (key == "env" || key == "headers") && inner != nil:
+			text = strings.Join(slices.Sorted(maps.Keys(inner)), ", ")
+		case key == "url" && json.Unmarshal(members[key], &address) == nil:
 			text = mcphost.MaskSecrets(mcphost.HTTP{URL: literal(address)}, text)
 		}
 		if _, err := fmt.Fprintf(p.out, "  %s: %s\n", key, oneLine(text)); err != nil {
@@ -88,10 +87,11 @@ func writeEntry(p *process, entry json.RawMessage) error {
 	return nil
 }
 
-// shownSecrets is a configuration that has all texts of an entry in its arguments, under the names that they go by,
+// shownSecrets returns a configuration with all texts of an entry as arguments, under their names,
 // so that the host finds the secrets among them.
 func shownSecrets(members map[string]json.RawMessage) mcphost.Stdio {
 	var all []string
+	add := func(text string) { all = append(all, literal(text)) }
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		var (
 			words []string
@@ -102,34 +102,27 @@ func shownSecrets(members map[string]json.RawMessage) mcphost.Stdio {
 		case (key == "command" || key == "headersHelper") && json.Unmarshal(members[key], &line) == nil:
 			words = strings.Fields(line)
 		default:
-			words = namedTexts(key, members[key])
+			eachText(key, key, members[key], func(_, name, text string) {
+				// A name with one of these would end there.
+				add(strings.NewReplacer("=", "_", " ", "_", ":", "_", "/", "_").Replace(name) + "=" + text)
+			})
 		}
 		for _, w := range words {
-			all = append(all, literal(w))
+			add(w)
 		}
-		all = append(all, "-") // the next text does not belong to a flag at the end of these
+		add("-") // the next text does not belong to a flag at the end of these
 	}
 	return mcphost.Stdio{Args: all}
 }
 
-// secretPlaces are the places of an entry whose texts hold a secret and not a reference to a variable: env.NAME,
-// headers.NAME, args[0], url.
+// secretPlaces returns the places of an entry whose texts have a secret, and not a reference to a
+// variable: env.NAME, headers.NAME, args[0], url.
 func secretPlaces(entry json.RawMessage) []string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(entry, &members) != nil {
-		return nil
-	}
+	members := membersOf(entry)
 	known := shownSecrets(members)
 	var places []string
-	var visit func(place string, value json.RawMessage)
-	visit = func(place string, value json.RawMessage) {
-		var (
-			text  string
-			list  []json.RawMessage
-			inner map[string]json.RawMessage
-		)
-		switch {
-		case json.Unmarshal(value, &text) == nil:
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		eachText(key, key, members[key], func(place, _, text string) {
 			text = literal(text)
 			hidden := mcphost.MaskSecrets(known, text)
 			if place == "url" {
@@ -138,65 +131,40 @@ func secretPlaces(entry json.RawMessage) []string {
 			if hidden != text {
 				places = append(places, place)
 			}
-		case json.Unmarshal(value, &list) == nil:
-			for i, v := range list {
-				visit(fmt.Sprintf("%s[%d]", place, i), v)
-			}
-		case json.Unmarshal(value, &inner) == nil:
-			for _, key := range slices.Sorted(maps.Keys(inner)) {
-				visit(place+"."+key, inner[key])
-			}
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		visit(key, members[key])
+		})
 	}
 	return places
 }
 
-// namedTexts are the texts in a JSON value, as NAME=TEXT.
-func namedTexts(name string, value json.RawMessage) []string {
+// eachText calls visit for each string in a JSON value, with its place and the key that it is under.
+func eachText(place, key string, value json.RawMessage, visit func(place, key, text string)) {
 	var (
-		text    string
-		list    []json.RawMessage
-		members map[string]json.RawMessage
-		all     []string
+		text string
+		list []json.RawMessage
 	)
 	switch {
 	case json.Unmarshal(value, &text) == nil:
-		return []string{strings.Map(nameRune, name) + "=" + text}
+		visit(place, key, text)
 	case json.Unmarshal(value, &list) == nil:
-		for _, v := range list {
-			all = append(all, namedTexts(name, v)...)
+		for i, v := range list {
+			eachText(fmt.Sprintf("%s[%d]", place, i), key, v, visit)
 		}
-	case json.Unmarshal(value, &members) == nil:
-		for _, key := range slices.Sorted(maps.Keys(members)) {
-			all = append(all, namedTexts(key, members[key])...)
+	default:
+		members := membersOf(value)
+		for _, k := range slices.Sorted(maps.Keys(members)) {
+			eachText(place+"."+k, k, members[k], visit)
 		}
 	}
-	return all
 }
 
-// nameRune keeps a name from ending at a sign of its own.
-func nameRune(r rune) rune {
-	if strings.ContainsRune("= :/", r) {
-		return '_'
-	}
-	return r
-}
-
-// innerReference is a reference to a variable that holds no other one, with its default.
+// innerReference matches a reference to a variable that contains no other one, with its default.
 var innerReference = regexp.MustCompile(`\$\{[^{}]*?(?::-([^{}]*))?\}`)
 
-// literal is what of a text in a file is the text itself, and no reference to a variable: that is not secret, but
-// a default is.
+// literal returns a text of a file without its references to variables. Their defaults stay, since
+// they may be secret.
 func literal(s string) string {
-	for range 16 { // no deeper are references read
-		inner := innerReference.ReplaceAllString(s, "$1")
-		if inner == s {
-			break
-		}
-		s = inner
+	for range 16 { // the deepest references that are read
+		s = innerReference.ReplaceAllString(s, "$1")
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,31 +23,25 @@ The exit status is 0 even if servers failed, since the list is the answer; with 
 server is connected (or disabled on purpose) and every configuration entry is good.`
 
 func newListCommand(p *process, f *mcpFlags) *cobra.Command {
-	var asJSON, check bool
-	c := &cobra.Command{
+	var check bool
+	c := f.command(p, &cobra.Command{
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "Show the status of the servers",
 		Long:    listLong,
 		Args:    wantArgs(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return f.with(c.Context(), p, "", func(s *session) error { return s.list(asJSON, check) })
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}, "print JSON", func(s *session, _ context.Context, _ []string) error { return s.list(check) })
 	c.Flags().BoolVar(&check, "check", false, "exit with status 1 if anything is wrong")
 	return c
 }
 
-func (s *session) list(asJSON, check bool) error {
+func (s *session) list(check bool) error {
 	status := s.host.Status()
 	s.progress.stop()
 	reportProblems(s.process, s.problems)
 	var err error
-	if asJSON {
-		err = writeJSON(s.process, serverList{MCPServers: s.rows(status), Problems: problemRows(s.problems)})
-	} else {
-		err = s.writeTable(status)
+	if s.asJSON || !s.reportNone() {
+		err = s.print(serverList{MCPServers: s.rows(status), Problems: append([]mcpconfig.Problem{}, s.problems...)}, s.statusTable(status))
 	}
 	if err == nil && check && !allWell(status, s.problems) {
 		err = errReported
@@ -64,10 +59,7 @@ func allWell(status []mcphost.ServerStatus, problems []mcpconfig.Problem) bool {
 	return !slices.ContainsFunc(problems, isFault)
 }
 
-func (s *session) writeTable(status []mcphost.ServerStatus) error {
-	if s.reportNone() {
-		return nil
-	}
+func (s *session) statusTable(status []mcphost.ServerStatus) *table {
 	t := s.newTable()
 	if _, ok := terminal(s.out); ok && s.ansi() {
 		t.style = styleStatus
@@ -83,27 +75,26 @@ func (s *session) writeTable(status []mcphost.ServerStatus) error {
 		}
 		t.add(st.Name, string(st.Status), st.Transport, tools, took, listReason(st))
 	}
-	return t.write(s.out)
+	return t
 }
 
-// listReason is why a server is not connected, or what is wrong with one that is.
+// listReason returns why a server is not connected, or what is wrong with one that is.
 func listReason(s mcphost.ServerStatus) string {
-	if r := reasonWithRemedy(s); r != "" || len(s.Rejected) == 0 {
-		if r != "" && s.Attempt > 1 {
-			r += fmt.Sprintf("; that was attempt %d", s.Attempt) // the time beside it is that of all
+	r := reasonWithRemedy(s)
+	switch {
+	case r != "" && s.Attempt > 1:
+		r += fmt.Sprintf("; that was attempt %d", s.Attempt) // the time in the row is that of all
+	case r == "" && len(s.Rejected) > 0:
+		r = fmt.Sprintf("left out tool %q: %s", s.Rejected[0].Name, s.Rejected[0].Reason)
+		if n := len(s.Rejected) - 1; n > 0 {
+			r += fmt.Sprintf(" (and %d more)", n)
 		}
-		return r
 	}
-	first := s.Rejected[0]
-	text := fmt.Sprintf("left out tool %q: %s", first.Name, first.Reason)
-	if n := len(s.Rejected) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more)", n)
-	}
-	return text
+	return r
 }
 
-// connectTime is how long connecting took, or, of a server that is not connected, how long it was tried with
-// all attempts. Zero means that it is not known.
+// connectTime returns how long connecting took, or how long all attempts took of a server that is
+// not connected. Zero means that it is not known.
 func (s *session) connectTime(st mcphost.ServerStatus) time.Duration {
 	switch st.Status {
 	case mcphost.StatusConnected:
@@ -115,27 +106,26 @@ func (s *session) connectTime(st mcphost.ServerStatus) time.Duration {
 }
 
 // styleStatus colours the cells of the status table.
-func styleStatus(row, column int, cell, padded string) string {
+func styleStatus(row, column int, cell string) string {
+	colour := 33 // yellow
 	switch {
 	case row == 0:
-		return "\x1b[1m" + padded + "\x1b[0m"
+		colour = 1 // bold
 	case column != 1:
-		return padded
+		return cell
+	case cell == string(mcphost.StatusConnected):
+		colour = 32 // green
+	case cell == string(mcphost.StatusFailed):
+		colour = 31 // red
 	}
-	switch mcphost.Status(cell) {
-	case mcphost.StatusConnected:
-		return "\x1b[32m" + padded + "\x1b[0m"
-	case mcphost.StatusFailed:
-		return "\x1b[31m" + padded + "\x1b[0m"
-	}
-	return "\x1b[33m" + padded + "\x1b[0m"
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, cell)
 }
 
 // serverList is the JSON form of 'tenon mcp list'. Its rows have the keys of the Claude Code CLI's
 // mcp_status, and more.
 type serverList struct {
-	MCPServers []statusRow  `json:"mcpServers"`
-	Problems   []problemRow `json:"problems"`
+	MCPServers []statusRow         `json:"mcpServers"`
+	Problems   []mcpconfig.Problem `json:"problems"`
 }
 
 type statusRow struct {
@@ -184,19 +174,6 @@ type limitsRow struct {
 	IdleMS    int64 `json:"idleMs"`
 }
 
-type problemRow struct {
-	Level   mcpconfig.Level `json:"level"`
-	File    string          `json:"file,omitempty"`
-	Line    int             `json:"line,omitempty"`
-	Column  int             `json:"column,omitempty"`
-	Server  string          `json:"server,omitempty"`
-	Path    string          `json:"path,omitempty"`
-	Message string          `json:"message"`
-	Want    string          `json:"want,omitempty"`
-	Instead string          `json:"instead,omitempty"`
-	Also    []string        `json:"also,omitempty"`
-}
-
 func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
 	rows := make([]statusRow, 0, len(status))
 	for _, st := range status {
@@ -218,8 +195,8 @@ func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
 }
 
 func failure(err error) *failureRow {
-	var ce *mcphost.ConnectError
-	if !errors.As(err, &ce) {
+	ce, ok := errors.AsType[*mcphost.ConnectError](err)
+	if !ok {
 		return nil
 	}
 	row := &failureRow{Phase: ce.Phase, Signal: ce.Signal, HTTPStatus: ce.HTTPStatus, Body: ce.Body, Hint: ce.Hint}
@@ -227,12 +204,4 @@ func failure(err error) *failureRow {
 		row.ExitCode = &ce.ExitCode
 	}
 	return row
-}
-
-func problemRows(problems []mcpconfig.Problem) []problemRow {
-	rows := make([]problemRow, 0, len(problems))
-	for _, pr := range problems {
-		rows = append(rows, problemRow{pr.Level, pr.File, pr.Line, pr.Column, pr.Server, pr.Path, pr.Message, pr.Want, pr.Instead, pr.Also})
-	}
-	return rows
 }

@@ -20,78 +20,71 @@ The tokens are kept in files that only you can read, in tenon/credentials below 
 are refreshed as needed. 'tenon run' and 'tenon mcp' use them for entries that have no Authorization header.`
 
 func newLoginCommand(p *process) *cobra.Command {
-	f := new(serverFlags)
-	c := &cobra.Command{
+	return loginCommand(p, &cobra.Command{
 		Use:   "login SERVER [flags]",
 		Short: "Log in to a server over HTTP",
 		Long:  loginLong,
-		Args:  wantArgs(1, 1, "SERVER"),
-		RunE: func(c *cobra.Command, args []string) error {
-			cfg, _, problems, err := f.decided(c.Context(), p, startNamed(args))
-			if err != nil {
-				return err
-			}
-			entry, err := remote(cfg, problems, args[0])
-			switch {
-			case err != nil:
-				return err
-			case entry.DisabledReason != "":
-				return fmt.Errorf("server %q is disabled: %s", entry.Name, entry.DisabledReason)
-			}
-			return login(c.Context(), p, entry)
-		},
-	}
-	f.register(c.Flags())
-	c.ValidArgsFunction = f.complete(p)
-	return c
+	}, true, login)
 }
 
 func newLogoutCommand(p *process) *cobra.Command {
-	f := new(serverFlags)
-	c := &cobra.Command{
+	return loginCommand(p, &cobra.Command{
 		Use:   "logout SERVER [flags]",
 		Short: "Forget the login to a server",
 		Long:  `Revoke the tokens of a server, where its authorization server can do that, and delete them from this machine.`,
-		Args:  wantArgs(1, 1, "SERVER"),
-		RunE: func(c *cobra.Command, args []string) error {
-			cfg, _, problems, err := f.load(c.Context(), p)
-			if err != nil {
-				return err
-			}
-			entry, err := remote(cfg, problems, args[0])
-			if err != nil {
-				return err
-			}
-			auth, err := authenticator(p, entry, nil, "")
-			if err != nil {
-				return err
-			}
-			if _, err := auth.Credentials(c.Context()); errors.Is(err, mcpauth.ErrNotFound) {
-				return fmt.Errorf("there is no login to %q", entry.Name)
-			}
-			if err := auth.Logout(c.Context()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(p.out, "logged out of %q\n", entry.Name)
-			return err
-		},
-	}
+	}, false, logout)
+}
+
+// loginCommand adds to a command what finds a server over HTTP and runs do. If connects is set, the
+// server must not be disabled, and the user is asked about an untrusted project.
+func loginCommand(p *process, c *cobra.Command, connects bool, do func(context.Context, *process, mcpconfig.Entry) error) *cobra.Command {
+	f := newServerFlags()
 	f.register(c.Flags())
+	c.Args = wantArgs(1, 1, "SERVER")
 	c.ValidArgsFunction = f.complete(p)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		load := f.load
+		if connects {
+			load = func(ctx context.Context, p *process) (*loaded, error) {
+				return f.decided(ctx, p, projectStart{only: args})
+			}
+		}
+		l, err := load(c.Context(), p)
+		if err != nil {
+			return err
+		}
+		entry, ok := l.cfg.Servers[args[0]]
+		switch {
+		case !ok:
+			configs, _ := l.cfg.ServerConfigs() // for their names only
+			return (&servers{configs: configs, problems: l.problems}).unknown(args[0])
+		case entry.Kind == mcpconfig.Stdio:
+			return usagef("server %q is a program; only servers over HTTP have logins", args[0])
+		case connects && entry.DisabledReason != "":
+			return fmt.Errorf("server %q is disabled: %s", entry.Name, entry.DisabledReason)
+		}
+		return do(c.Context(), p, entry)
+	}
 	return c
 }
 
-// remote is the entry of a server over HTTP.
-func remote(cfg *mcpconfig.Config, problems []mcpconfig.Problem, name string) (mcpconfig.Entry, error) {
-	entry, ok := cfg.Servers[name]
-	if !ok {
-		configs, _ := cfg.ServerConfigs() // for their names only
-		return mcpconfig.Entry{}, (&servers{configs: configs, problems: problems}).unknown(name)
+func logout(ctx context.Context, p *process, entry mcpconfig.Entry) error {
+	store, err := mcpauth.UserStore(p.lookupEnv)
+	if err != nil {
+		return err
 	}
-	if entry.Kind == mcpconfig.Stdio {
-		return mcpconfig.Entry{}, usagef("server %q is a program; only servers over HTTP have logins", name)
+	auth, err := entry.Authenticator(&mcpauth.Options{Store: store})
+	if err != nil {
+		return err
 	}
-	return entry, nil
+	if _, err := auth.Credentials(ctx); errors.Is(err, mcpauth.ErrNotFound) {
+		return fmt.Errorf("there is no login to %q", entry.Name)
+	}
+	if err := auth.Logout(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "logged out of %q\n", entry.Name)
+	return err
 }
 
 func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
@@ -112,14 +105,16 @@ func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 	if err != nil {
 		return err
 	}
-	// Before the person goes through all that, it is tried whether the login can be kept.
+	// Find out whether the login can be stored before the user goes through it.
 	err = store.Update(ctx, mcpauth.Key(entry.URL), func(old *mcpauth.Credentials) (*mcpauth.Credentials, error) { return old, nil })
 	if errors.As(err, new(*mcpauth.StoreError)) {
 		return fmt.Errorf("the login could not be kept: %w; mend that, or set XDG_CONFIG_HOME to a directory that can be written", err)
 	} else if err != nil {
 		return err
 	}
-	auth, err := authenticator(p, entry, mcpauth.Interactive(cb, show, pasted(p)), cb.URL())
+	auth, err := entry.Authenticator(&mcpauth.Options{
+		Store: store, Authorize: mcpauth.Interactive(cb, show, pasted(p)), RedirectURL: cb.URL(),
+	})
 	if err != nil {
 		return err
 	}
@@ -130,42 +125,23 @@ func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 	return err
 }
 
-// pasted reads lines from standard input as answers. One goroutine stays behind in a read until the process
-// ends; see readInput.
+// pasted reads lines of standard input as answers.
 func pasted(p *process) func(ctx context.Context, problem error) (string, error) {
-	lines := make(chan string)
-	started := false
+	s := bufio.NewScanner(p.in)
+	s.Buffer(nil, maxInput)
 	return func(ctx context.Context, problem error) (string, error) {
 		if problem != nil {
 			fmt.Fprintf(p.err, "That is not it: %s. Once more:\n", oneLine(problem.Error()))
 		}
-		if !started {
-			started = true
-			go func() {
-				s := bufio.NewScanner(p.in)
-				s.Buffer(nil, maxInput)
-				for s.Scan() {
-					lines <- s.Text()
-				}
-				if err := s.Err(); err != nil {
-					fmt.Fprintf(p.err, "tenon: nothing more can be pasted: %v\n", err)
-				}
-			}()
-		}
-		select {
-		case line := <-lines:
-			return line, nil
-		case <-ctx.Done(): // also when the input is at its end: the browser may still come
+		return await(ctx, func() (string, error) {
+			if s.Scan() {
+				return s.Text(), nil
+			}
+			if err := s.Err(); err != nil {
+				fmt.Fprintf(p.err, "tenon: nothing more can be pasted: %v\n", err)
+			}
+			<-ctx.Done() // at the end of the input, the browser may still come
 			return "", context.Cause(ctx)
-		}
+		})
 	}
-}
-
-// authenticator is the login of a server as the entry wants it. Without authorize nobody is asked.
-func authenticator(p *process, entry mcpconfig.Entry, authorize mcpauth.AuthorizeFunc, redirect string) (*mcpauth.Authenticator, error) {
-	store, err := mcpauth.UserStore(p.lookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	return entry.Authenticator(&mcpauth.Options{Store: store, Authorize: authorize, RedirectURL: redirect})
 }

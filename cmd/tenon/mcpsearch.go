@@ -20,32 +20,28 @@ A server that cannot be connected is reported on standard error: its tools were 
 matches, the exit status is 1.`
 
 func newSearchCommand(p *process, f *mcpFlags) *cobra.Command {
-	var asJSON bool
 	var most int
-	c := &cobra.Command{
+	c := f.command(p, &cobra.Command{
 		Use:   "search QUERY... [flags]",
 		Short: "Search the tools by words",
 		Long:  searchLong,
 		Args:  wantArgs(1, toolsearch.MaxPhrasings, "a QUERY, or several phrasings of it"),
-		RunE: func(c *cobra.Command, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if most < 0 || most > toolsearch.MaxMatches {
 				return usagef("--max is %d; give 1 to %d", most, toolsearch.MaxMatches)
 			}
-			return f.with(c.Context(), p, "", func(s *session) error {
-				return s.search(c.Context(), toolsearch.Query{Phrasings: args, Max: most}, asJSON)
-			})
+			return nil
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the schemas")
+	}, "print JSON, with the schemas", func(s *session, ctx context.Context, args []string) error {
+		return s.search(ctx, toolsearch.Query{Phrasings: args, Max: most})
+	})
 	c.Flags().IntVar(&most, "max", 0, fmt.Sprintf("show at most `N` tools (default %d, or 20 for a server's)", toolsearch.DefaultMax))
 	return c
 }
 
-func (s *session) search(ctx context.Context, q toolsearch.Query, asJSON bool) error {
-	tools, status := s.host.Tools(), s.host.Status()
-	s.progress.stop()
-	reportProblems(s.process, s.problems)
-	reportServers(s.process, status)
+func (s *session) search(ctx context.Context, q toolsearch.Query) error {
+	tools := s.host.Tools()
+	s.report()
 	found, err := toolsearch.New(searchable(tools)).Search(ctx, q)
 	if err != nil {
 		return err
@@ -53,25 +49,22 @@ func (s *session) search(ctx context.Context, q toolsearch.Query, asJSON bool) e
 	for _, name := range found.Unknown {
 		fmt.Fprintf(s.process.err, "tenon: no tool is called %q\n", printable(name))
 	}
-	matches := make([]mcphost.Tool, 0, len(found.Matches))
+	var matches []mcphost.Tool
 	for _, m := range found.Matches {
 		if t, ok := s.host.Tool(m.FullName); ok {
 			matches = append(matches, t)
 		}
 	}
-	if asJSON {
-		err = writeJSON(s.process, toolRows(matches))
-	} else {
-		err = writeToolTable(s.process, matches)
+	if err := s.print(toolRows(matches), s.toolTable(matches)); err != nil {
+		return err
 	}
-	if err == nil && len(matches) == 0 {
-		if s.reportNone() {
-			return errReported
-		}
+	if len(matches) > 0 {
+		return nil
+	}
+	if len(s.configs) > 0 {
 		fmt.Fprintf(s.process.err, "tenon: none of the %s matches\n", count(len(tools), "tool"))
-		return errReported
 	}
-	return err
+	return errReported
 }
 
 func searchable(tools []mcphost.Tool) []toolsearch.Tool {

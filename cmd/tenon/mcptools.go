@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -19,36 +20,27 @@ A server that cannot be connected is reported on standard error. If it is the on
 status is 1.`
 
 func newToolsCommand(p *process, f *mcpFlags) *cobra.Command {
-	var asJSON, schema bool
-	c := &cobra.Command{
+	var schema bool
+	c := f.command(p, &cobra.Command{
 		Use:   "tools [SERVER] [flags]",
 		Short: "List tools",
 		Long:  toolsLong,
 		Args:  wantArgs(0, 1, "at most one SERVER"),
-		RunE: func(c *cobra.Command, args []string) error {
-			server := strings.Join(args, "")
-			return f.with(c.Context(), p, server, func(s *session) error { return s.tools(server != "", asJSON, schema) })
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the schemas")
+	}, "print JSON, with the schemas", func(s *session, _ context.Context, args []string) error {
+		return s.tools(len(args) > 0, schema)
+	})
 	c.Flags().BoolVar(&schema, "schema", false, "print whole descriptions and the schemas of the arguments")
 	return c
 }
 
-func (s *session) tools(named, asJSON, schema bool) error {
-	tools, status := s.host.Tools(), s.host.Status()
-	s.progress.stop()
-	reportProblems(s.process, s.problems)
-	s.reportNone()
-	failed := reportServers(s.process, status)
+func (s *session) tools(named, schema bool) error {
+	tools := s.host.Tools()
+	failed := s.report()
 	var err error
-	switch {
-	case asJSON:
-		err = writeJSON(s.process, toolRows(tools))
-	case schema:
+	if schema && !s.asJSON {
 		err = writeSchemas(s.process, tools)
-	default:
-		err = writeToolTable(s.process, tools)
+	} else {
+		err = s.print(toolRows(tools), s.toolTable(tools))
 	}
 	if err == nil && named && failed {
 		err = errReported
@@ -56,12 +48,12 @@ func (s *session) tools(named, asJSON, schema bool) error {
 	return err
 }
 
-func writeToolTable(p *process, tools []mcphost.Tool) error {
-	t := p.newTable()
+func (s *session) toolTable(tools []mcphost.Tool) *table {
+	t := s.newTable()
 	for _, tool := range tools {
 		t.add(tool.FullName, firstLine(tool.Description, tool.Title))
 	}
-	return t.write(p.out)
+	return t
 }
 
 func writeSchemas(p *process, tools []mcphost.Tool) error {

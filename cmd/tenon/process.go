@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,13 +13,15 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
 // A process is the environment of a command.
 type process struct {
 	in       io.Reader
 	out, err io.Writer
-	environ  []string // as os.Environ gives it
+	environ  []string // as os.Environ returns it
 	dir      string   // the working directory; empty means the process's own
 	kill     *killList
 }
@@ -32,27 +33,12 @@ func (p *process) workDir() (string, error) {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("the working directory cannot be found (%w); was it deleted? Change to another one", pathCause(err))
+		return "", fmt.Errorf("the working directory cannot be found (%w); was it deleted? Change to another one", file.Cause(err))
 	}
 	return dir, nil
 }
 
-// getenv returns the value of an environment variable. Of several entries, the last one is used.
-func (p *process) getenv(name string) string {
-	v, _ := p.lookupEnv(name)
-	return v
-}
-
-func (p *process) lookupEnv(name string) (string, bool) {
-	for i := len(p.environ) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(p.environ[i], "="); ok && k == name {
-			return v, true
-		}
-	}
-	return "", false
-}
-
-// envMap returns the environment as a map.
+// envMap returns the environment. Of several entries for a variable, the last one is used.
 func (p *process) envMap() map[string]string {
 	m := make(map[string]string, len(p.environ))
 	for _, kv := range p.environ {
@@ -63,61 +49,50 @@ func (p *process) envMap() map[string]string {
 	return m
 }
 
-// An answerWriter is standard output. If its reader closes the pipe, it cancels the command, which then
-// closes the servers and exits as after SIGPIPE.
-type answerWriter struct {
-	w      io.Writer
-	cancel context.CancelCauseFunc
+func (p *process) getenv(name string) string { return p.envMap()[name] }
+
+func (p *process) lookupEnv(name string) (string, bool) {
+	v, ok := p.envMap()[name]
+	return v, ok
+}
+
+// An output is standard output or standard error. It is safe for concurrent use.
+type output struct {
+	w io.Writer
+	// closed, if not nil, is called if the reader has closed the pipe.
+	closed func()
 
 	mu     sync.Mutex // guards failed, and keeps lines whole
-	failed error      // the first
+	failed error      // the first error of a write
 }
 
-// failure returns the first error of a write.
-func (a *answerWriter) failure() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.failed
-}
-
-func (a *answerWriter) Write(b []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n, err := a.w.Write(b)
-	if err != nil && a.failed == nil {
-		a.failed = err
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.w.Write(b)
+	if o.failed == nil {
+		o.failed = err
 	}
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
-		a.cancel(&signalError{syscall.SIGPIPE})
+	if o.closed != nil && (errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)) {
+		o.closed()
 	}
 	return n, err
 }
 
-// A lockedWriter is standard error, for several goroutines.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+// failure returns the first error of a write.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
 }
 
-func (l *lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
-}
-
-// terminal reports whether w is a terminal, and its file if so.
-func terminal(w any) (*os.File, bool) {
-	switch own := w.(type) {
-	case *answerWriter:
-		w = own.w
-	case *lockedWriter:
-		w = own.w
+// terminal reports whether a reader or writer is a terminal, and its file if so.
+func terminal(stream any) (*os.File, bool) {
+	if o, ok := stream.(*output); ok {
+		stream = o.w
 	}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil, false
-	}
-	return f, true
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
 // ansi reports whether escape sequences may be written to a terminal.
@@ -133,60 +108,57 @@ func (p *process) path(name string) string {
 	return filepath.Join(p.dir, name)
 }
 
-// pathCause returns the cause of a file error without the name of the file.
-func pathCause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
-}
-
 // warn writes a warning to standard error, in colour on a terminal.
-func (p *process) warn(line string) {
+func (p *process) warn(format string, args ...any) {
 	head := "tenon:"
 	if _, ok := terminal(p.err); ok && p.ansi() {
 		head = "\x1b[33mtenon:\x1b[0m"
 	}
-	fmt.Fprintf(p.err, "%s %s\n", head, line)
-}
-
-// realPath returns a path without symbolic links, if it exists.
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
+	fmt.Fprintf(p.err, "%s %s\n", head, fmt.Sprintf(format, args...))
 }
 
 // configDir is [os.UserConfigDir] for the environment of the command, or "".
 func (p *process) configDir() string {
-	home := p.getenv("HOME")
-	switch {
-	case runtime.GOOS == "windows":
-		return p.getenv("AppData")
-	case filepath.IsAbs(p.getenv("XDG_CONFIG_HOME")):
-		return p.getenv("XDG_CONFIG_HOME")
-	case !filepath.IsAbs(home): // a relative one may lead into the checkout
-		return ""
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Application Support")
-	}
-	return filepath.Join(home, ".config")
+	return p.userDir("XDG_CONFIG_HOME", "AppData", "Application Support", ".config")
 }
 
 // cacheDir is [os.UserCacheDir] for the environment of the command, or "".
 func (p *process) cacheDir() string {
+	return p.userDir("XDG_CACHE_HOME", "LocalAppData", "Caches", ".cache")
+}
+
+func (p *process) userDir(variable, windows, darwin, other string) string {
 	home := p.getenv("HOME")
 	switch {
 	case runtime.GOOS == "windows":
-		return p.getenv("LocalAppData")
-	case filepath.IsAbs(p.getenv("XDG_CACHE_HOME")):
-		return p.getenv("XDG_CACHE_HOME")
-	case home == "":
+		return p.getenv(windows)
+	case filepath.IsAbs(p.getenv(variable)):
+		return p.getenv(variable)
+	case !filepath.IsAbs(home): // a relative one may lead into the checkout
 		return ""
 	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Caches")
+		return filepath.Join(home, "Library", darwin)
 	}
-	return filepath.Join(home, ".cache")
+	return filepath.Join(home, other)
+}
+
+// await runs f and returns its result, or the cause of the end of ctx if that comes first. Then one
+// goroutine remains in f until the process ends: a read of a terminal or a pipe cannot be cancelled.
+func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1) // the goroutine never blocks on it
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,20 +13,22 @@ import (
 	"golang.org/x/term"
 )
 
-// progressEvery is how often the line is drawn anew when nothing happens but time.
+// progressEvery is the interval between two drawings of the line.
 const progressEvery = 100 * time.Millisecond
 
-// A progress shows what goes on, on one line at the bottom of a terminal: the servers that are being
-// connected, the tools that run, the elapsed time. It is wiped off whenever something else is written and
-// at the end. A nil *progress shows nothing: that is what there is when standard error is no terminal.
-// It is safe for concurrent use.
+// A progress shows on the last line of a terminal what happens: the servers that are being
+// connected, the tools that run, the elapsed time. A nil *progress shows nothing, for a standard
+// error that is no terminal. It is safe for concurrent use.
 type progress struct {
 	w     io.Writer
 	width func() int // columns
 	ansi  bool
 	start time.Time
-	quit  chan struct{}
+	quit  func()
 	wg    sync.WaitGroup
+
+	pollMu sync.Mutex // guards poll, and is held during its calls
+	poll   func()
 
 	mu       sync.Mutex // guards the rest, and what is on the screen
 	activity string
@@ -33,7 +36,6 @@ type progress struct {
 	tools    []runningTool // in the order in which they started
 	drawn    int           // cells on the screen
 	frame    int
-	stopped  bool
 }
 
 type runningTool struct {
@@ -48,8 +50,23 @@ func startProgress(p *process) *progress {
 	if !ok {
 		return nil
 	}
-	pr := &progress{w: f, width: func() int { return columns(f) }, ansi: p.ansi(), start: time.Now(), quit: make(chan struct{})}
-	pr.wg.Go(pr.tick)
+	quit := make(chan struct{})
+	pr := &progress{
+		w: f, width: func() int { return columns(f) }, ansi: p.ansi(), start: time.Now(),
+		quit: sync.OnceFunc(func() { close(quit) }),
+	}
+	pr.wg.Go(func() {
+		t := time.NewTicker(progressEvery)
+		defer t.Stop()
+		for {
+			pr.tick()
+			select {
+			case <-quit:
+				return
+			case <-t.C:
+			}
+		}
+	})
 	return pr
 }
 
@@ -61,19 +78,18 @@ func columns(f *os.File) int {
 }
 
 func (pr *progress) tick() {
-	t := time.NewTicker(progressEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-pr.quit:
-			return
-		case <-t.C:
-			pr.change(func() { pr.frame++ })
-		}
+	pr.pollMu.Lock()
+	if pr.poll != nil {
+		pr.poll()
 	}
+	pr.pollMu.Unlock()
+	pr.change(func() {
+		pr.draw(time.Now())
+		pr.frame++
+	})
 }
 
-// change applies f to the state under the lock and draws the line anew.
+// change applies f to the state under the lock. The line shows it at the next drawing.
 func (pr *progress) change(f func()) {
 	if pr == nil {
 		return
@@ -81,9 +97,6 @@ func (pr *progress) change(f func()) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	f()
-	if !pr.stopped {
-		pr.draw(time.Now())
-	}
 }
 
 // set says what is being done while no tool runs.
@@ -91,9 +104,15 @@ func (pr *progress) set(format string, args ...any) {
 	pr.change(func() { pr.activity = fmt.Sprintf(format, args...) })
 }
 
-// toolStarted and toolEnded bracket a tool call; id tells calls of one tool apart.
+// toolStarted and toolEnded enclose a tool call; id tells calls of one tool apart.
 func (pr *progress) toolStarted(id, name string) {
 	pr.change(func() { pr.tools = append(pr.tools, runningTool{id: id, name: name, since: time.Now()}) })
+}
+
+func (pr *progress) toolEnded(id string) {
+	pr.change(func() {
+		pr.tools = slices.DeleteFunc(pr.tools, func(t runningTool) bool { return t.id == id })
+	})
 }
 
 // toolNote adds the latest news of a running tool.
@@ -107,119 +126,82 @@ func (pr *progress) toolNote(id, note string) {
 	})
 }
 
-func (pr *progress) toolEnded(id string) {
-	pr.change(func() {
-		for i, t := range pr.tools {
-			if t.id == id {
-				pr.tools = append(pr.tools[:i], pr.tools[i+1:]...)
-				return
-			}
-		}
-	})
-}
-
-// above runs f, which writes to the terminal, with the line out of the way.
+// above runs f, which writes to the terminal, with the line removed.
 func (pr *progress) above(f func()) {
 	if pr == nil {
 		f()
 		return
 	}
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.wipe()
-	f()
+	pr.change(func() {
+		fmt.Fprint(pr.w, pr.erase())
+		f()
+	})
 }
 
-// follow calls f every now and then, to bring the line up to date, until the returned function is called.
+// follow calls f before each drawing, until the returned function is called.
 func (pr *progress) follow(f func()) (stop func()) {
 	if pr == nil {
 		return func() {}
 	}
-	quit := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		t := time.NewTicker(progressEvery)
-		defer t.Stop()
-		for {
-			f()
-			select {
-			case <-quit:
-				return
-			case <-t.C:
-			}
-		}
-	})
-	return func() {
-		close(quit)
-		wg.Wait()
+	set := func(f func()) {
+		pr.pollMu.Lock()
+		defer pr.pollMu.Unlock()
+		pr.poll = f
 	}
+	set(f)
+	return func() { set(nil) }
 }
 
-// stop wipes the line off and ends the drawing. It may be called more than once.
+// stop removes the line and ends the drawing. It may be called more than once.
 func (pr *progress) stop() {
 	if pr == nil {
 		return
 	}
-	pr.mu.Lock()
-	if pr.stopped {
-		pr.mu.Unlock()
-		return
-	}
-	pr.stopped = true
-	pr.wipe()
-	pr.mu.Unlock()
-	close(pr.quit)
+	pr.quit()
 	pr.wg.Wait()
+	pr.above(func() {})
 }
 
-func (pr *progress) wipe() {
-	if pr.drawn == 0 {
-		return
-	}
-	if pr.ansi {
-		fmt.Fprint(pr.w, "\r\x1b[K")
-	} else {
-		fmt.Fprint(pr.w, "\r"+strings.Repeat(" ", pr.drawn)+"\r")
-	}
+// erase returns the text that removes the line from the screen.
+func (pr *progress) erase() string {
+	n := pr.drawn
 	pr.drawn = 0
+	switch {
+	case n == 0:
+		return ""
+	case pr.ansi:
+		return "\r\x1b[K"
+	}
+	return "\r" + strings.Repeat(" ", n) + "\r"
 }
 
 func (pr *progress) draw(now time.Time) {
-	line := pr.line(now)
-	if line == "" {
-		pr.wipe()
-		return
+	text := pr.erase()
+	// Beside the line: the spinner, a blank, and a free cell, since some terminals wrap at the last.
+	if line, room := pr.line(now), pr.width()-3; line != "" && room >= 8 {
+		line = runewidth.Truncate(line, room, "…")
+		format, spinner := "%s\r%c %s", []rune(`|/-\`)
+		if pr.ansi {
+			format, spinner = "%s\r\x1b[K\x1b[36m%c\x1b[0m \x1b[2m%s\x1b[0m", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+		}
+		text = fmt.Sprintf(format, text, spinner[pr.frame%len(spinner)], line)
+		pr.drawn = runewidth.StringWidth(line) + 2
 	}
-	room := pr.width() - 3 // the spinner, a blank, and a cell that stays free: some terminals wrap at the last one
-	if room < 8 {
-		return
-	}
-	text := runewidth.Truncate(line, room, "…")
-	cells := runewidth.StringWidth(text)
-	if pr.ansi {
-		spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-		fmt.Fprintf(pr.w, "\r\x1b[K\x1b[36m%c\x1b[0m \x1b[2m%s\x1b[0m", spinner[pr.frame%len(spinner)], text)
-		pr.drawn = cells + 2
-		return
-	}
-	spinner := `|/-\`
-	pad := max(0, pr.drawn-cells-2)
-	fmt.Fprintf(pr.w, "\r%c %s%s", spinner[pr.frame%len(spinner)], text, strings.Repeat(" ", pad))
-	pr.drawn = max(pr.drawn, cells+2)
+	fmt.Fprint(pr.w, text)
 }
 
-// line is what there is to show, without the spinner.
+// line returns the text of the line, without the spinner. It is empty if nothing happens.
 func (pr *progress) line(now time.Time) string {
-	elapsed := seconds(now.Sub(pr.start))
+	elapsed := seconds(now.Sub(pr.start)) + "  "
 	if len(pr.tools) == 0 {
 		if pr.activity == "" {
 			return ""
 		}
-		return elapsed + "  " + printable(pr.activity)
+		return elapsed + printable(pr.activity)
 	}
 	names := make([]string, len(pr.tools))
 	for i, t := range pr.tools {
 		names[i] = strings.TrimSpace(printable(t.name) + " " + seconds(now.Sub(t.since)) + " " + printable(t.note))
 	}
-	return elapsed + "  running " + strings.Join(names, ", ")
+	return elapsed + "running " + strings.Join(names, ", ")
 }

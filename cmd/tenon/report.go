@@ -7,15 +7,17 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// A reporter writes what happens in a run on standard error, each line once and above the progress. It is safe for
-// concurrent use.
+// A reporter writes lines about a run to standard error, each once and above the progress. It is
+// safe for concurrent use.
 type reporter struct {
 	p        *process
 	progress *progress
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards seen
 	seen map[string]bool
 }
 
@@ -23,108 +25,89 @@ func newReporter(p *process, pr *progress) *reporter {
 	return &reporter{p: p, progress: pr, seen: map[string]bool{}}
 }
 
-// warn writes a line about something that is wrong, unless it has been written.
+// warn writes a warning, unless it has been written.
 func (r *reporter) warn(line string) {
 	if r.first(line) {
-		r.progress.above(func() { r.p.warn(line) })
+		r.progress.above(func() { r.p.warn("%s", line) })
 	}
+}
+
+// note writes a line.
+func (r *reporter) note(line string) {
+	r.progress.above(func() { fmt.Fprintf(r.p.err, "tenon: %s\n", line) })
 }
 
 // first reports whether the line is new.
 func (r *reporter) first(line string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seen[line] {
-		return false
-	}
+	before := r.seen[line]
 	r.seen[line] = true
-	return true
+	return !before
 }
 
-// Enabled is part of [slog.Handler]: records from Info on are written.
-func (r *reporter) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
-
-// Handle writes a record as one line in the form of this command's own.
-func (r *reporter) Handle(ctx context.Context, record slog.Record) error {
-	return logLine{r, ""}.Handle(ctx, record)
-}
-
-// WithAttrs is part of [slog.Handler].
-func (r *reporter) WithAttrs(attrs []slog.Attr) slog.Handler { return logLine{r, ""}.WithAttrs(attrs) }
-
-// WithGroup is part of [slog.Handler]. Groups do not show.
-func (r *reporter) WithGroup(string) slog.Handler { return logLine{r, ""} }
-
-// A logLine is the handler of a logger that has attributes.
-type logLine struct {
+// A logHandler writes records as lines of a reporter. Groups do not show.
+type logHandler struct {
 	*reporter
 	attrs string
 }
 
-func (l logLine) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (l logHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l logHandler) WithGroup(string) slog.Handler                    { return l }
+
+func (l logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		l.attrs += attribute(a)
+		if a.Key != "session" { // the same in the whole run
+			l.attrs += oneLine(fmt.Sprintf(", %s %v", a.Key, a.Value.Resolve()))
+		}
 	}
 	return l
 }
 
-func (l logLine) WithGroup(string) slog.Handler { return l }
-
-func (l logLine) Handle(_ context.Context, record slog.Record) error {
-	attrs := l.attrs
+func (l logHandler) Handle(_ context.Context, record slog.Record) error {
 	record.Attrs(func(a slog.Attr) bool {
-		attrs += attribute(a)
+		l = l.WithAttrs([]slog.Attr{a}).(logHandler)
 		return true
 	})
 	line := oneLine(record.Message)
-	if !l.first(line) && attrs == "" {
+	if !l.first(line) && l.attrs == "" {
 		return nil
 	}
-	if attrs != "" {
-		line += " (" + strings.TrimPrefix(attrs, ", ") + ")"
+	if l.attrs != "" {
+		line += " (" + strings.TrimPrefix(l.attrs, ", ") + ")"
 	}
 	if record.Level >= slog.LevelWarn {
-		l.progress.above(func() { l.p.warn(line) })
-		return nil
+		l.progress.above(func() { l.p.warn("%s", line) })
+	} else {
+		l.note(line)
 	}
-	l.progress.above(func() { fmt.Fprintf(l.p.err, "tenon: %s\n", line) })
 	return nil
 }
 
-// attribute is an attribute in a line. The session's id is that of the whole run.
-func attribute(a slog.Attr) string {
-	if a.Key == "session" {
-		return ""
-	}
-	return oneLine(fmt.Sprintf(", %s %v", a.Key, a.Value.Resolve()))
-}
-
-// How much of a server's standard error is shown in a while.
+// A server's standard error is shown up to stderrShown bytes in each stderrWindow.
 const (
-	stderrShown = 32 << 10 // bytes
-	stderrWhile = 10 * time.Second
+	stderrShown  = 32 << 10
+	stderrWindow = 10 * time.Second
 )
 
-// A stderrView shows what servers write to their standard error: a bounded part, and how much it left out. It is safe
-// for concurrent use.
+// A stderrView shows a bounded part of what servers write to their standard error. It is safe for
+// concurrent use.
 type stderrView struct {
 	p        *process
 	progress *progress
-	now      func() time.Time
 
 	mu      sync.Mutex // guards servers
 	servers map[string]*stderrPart
 }
 
-// A stderrPart is what one server wrote in a while.
+// A stderrPart is what one server wrote in a window.
 type stderrPart struct {
-	until   time.Time
-	shown   int // bytes
-	leftOut int
+	until          time.Time
+	shown, leftOut int // bytes
 }
 
 func newStderrView(p *process, pr *progress) *stderrView {
-	return &stderrView{p: p, progress: pr, now: time.Now, servers: map[string]*stderrPart{}}
+	return &stderrView{p: p, progress: pr, servers: map[string]*stderrPart{}}
 }
 
 // line shows a line, unless the server has written too much.
@@ -132,39 +115,39 @@ func (v *stderrView) line(server, line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	part := v.servers[server]
-	if now := v.now(); part == nil || now.After(part.until) {
-		v.end(server, part)
-		part = &stderrPart{until: now.Add(stderrWhile)}
+	if now := time.Now(); part == nil || now.After(part.until) {
+		v.end(server)
+		part = &stderrPart{until: now.Add(stderrWindow)}
 		v.servers[server] = part
 	}
-	room := stderrShown - part.shown
-	if part.leftOut > 0 || room <= 0 {
-		part.leftOut += len(line)
-		return
+	text := clip.Bytes(line, stderrShown-part.shown)
+	part.leftOut += len(line) - len(text)
+	if part.shown < stderrShown {
+		v.show(server, text)
 	}
-	if len(line) > room {
-		part.leftOut += len(line) - room
-		line = strings.ToValidUTF8(line[:room], "")
+	part.shown += len(text)
+	if part.leftOut > 0 {
+		part.shown = stderrShown // no shorter line after one that is left out
 	}
-	part.shown += len(line)
+}
+
+func (v *stderrView) show(server, line string) {
 	v.progress.above(func() { fmt.Fprintf(v.p.err, "[%s] %s\n", printable(server), printable(line)) })
 }
 
-// end reports what was left out. The lock is held.
-func (v *stderrView) end(server string, part *stderrPart) {
-	if part != nil && part.leftOut > 0 {
-		v.progress.above(func() {
-			fmt.Fprintf(v.p.err, "[%s] (%d more bytes on its standard error are left out here)\n", printable(server), part.leftOut)
-		})
+// end reports what was left out in the window. The lock is held.
+func (v *stderrView) end(server string) {
+	if part := v.servers[server]; part != nil && part.leftOut > 0 {
+		v.show(server, fmt.Sprintf("(%d more bytes on its standard error are left out here)", part.leftOut))
 	}
 }
 
-// close reports what was left out of the latest lines.
+// close reports what was left out in the last windows.
 func (v *stderrView) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for server, part := range v.servers {
-		v.end(server, part)
+	for server := range v.servers {
+		v.end(server)
 	}
 	clear(v.servers)
 }

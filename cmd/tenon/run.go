@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -83,16 +79,19 @@ func newRunCommand(p *process) *cobra.Command {
 	return c
 }
 
-// How long an interrupted turn has to end with a result of its own, before the session is closed on it.
+// interruptWait is how long an interrupted turn has to end with a result, before the session is closed.
 const interruptWait = 3 * time.Second
 
 func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
-	if err := f.check(); err != nil {
+	if err := f.check(args); err != nil {
 		return err
 	}
-	prompt, err := f.prompt(ctx, p, args)
-	if err != nil {
-		return err
+	prompt, streamed := "", f.inputFormat == "stream-json"
+	var err error
+	if !streamed {
+		if prompt, err = readPrompt(ctx, p, args); err != nil {
+			return err
+		}
 	}
 	srv, err := f.servers(ctx, p, projectStart{run: true})
 	if err != nil {
@@ -100,7 +99,10 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	}
 	pr := startProgress(p)
 	defer pr.stop()
-	v := f.view(p, pr)
+	v := &view{
+		p: p, progress: pr, report: newReporter(p, pr), stderr: newStderrView(p, pr),
+		format: f.format, verbose: f.verbose, offline: f.offline,
+	}
 	defer v.stderr.close()
 	opts, err := f.options(ctx, p, v, srv)
 	if err != nil {
@@ -119,10 +121,10 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	p.kill.set(func() []int {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		status, _ := client.MCPStatus(bounded) // no status, nothing known to kill
+		status, _ := client.MCPStatus(bounded) // without a status no process is known
 		return processIDs(status)
 	})
-	if f.inputFormat != "stream-json" {
+	if !streamed {
 		v.waitFor(ctx, client, f.needed(srv.names(), prompt), waitLimit(srv.environment(p)))
 		v.expect(prompt)
 		if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
@@ -132,38 +134,20 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 			return err
 		}
 	}
-	return f.converse(ctx, v, client, opts.ConfigProblems)
+	return v.converse(ctx, client, streamed, opts.ConfigProblems)
 }
 
-func (f *runFlags) view(p *process, pr *progress) *view {
-	return &view{
-		p: p, progress: pr, report: newReporter(p, pr), stderr: newStderrView(p, pr),
-		printer: newPrinter(f.format, p), verbose: f.verbose, offline: f.offline,
-	}
-}
-
-// prompt is what is asked; empty when it comes as messages on standard input.
-func (f *runFlags) prompt(ctx context.Context, p *process, args []string) (string, error) {
-	switch {
-	case f.inputFormat != "stream-json":
-		return readPrompt(ctx, p, args)
-	case len(args) > 0:
-		return "", usagef("no PROMPT goes with --input-format stream-json: what is asked comes on standard input")
-	}
-	return "", nil
-}
-
-// converse prints what the run says until it ends. When ctx ends, the turn is interrupted and has
-// interruptWait to end properly. A run that ends before its init message tells of the problems of the configuration, which
-// are in that.
-func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, problems []agent.MCPServerError) error {
-	pr := v.progress
+// converse prints the messages of the run until it ends. When ctx ends, the turn is interrupted and
+// has interruptWait to end. A run that ends before its init message reports the problems of the
+// configuration, which that message has.
+func (v *view) converse(ctx context.Context, client *agent.Client, streamed bool, problems []agent.MCPServerError) error {
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		interrupt(ctx, live, end, client, v)
+		v.interrupt(ctx, live, client)
+		end()
 	})
 	defer func() {
 		end()
@@ -171,16 +155,15 @@ func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, 
 			<-interrupted
 		}
 	}()
-	stopFollow := pr.follow(func() { v.showConnecting(live, client) })
-	defer stopFollow()
+	defer v.progress.follow(func() { v.showConnecting(live, client) })()
 	stopInput := func() error { return nil }
-	if f.inputFormat == "stream-json" {
-		stopInput = f.listen(live, client, v)
-		defer func() { _ = stopInput() }() // what it has to say matters at the end alone
+	if streamed {
+		stopInput = v.listen(live, client)
+		defer func() { _ = stopInput() }() // its error matters after the last message only
 	}
 	for m, err := range client.Messages(live) {
 		if err != nil {
-			if !v.started { // what is wrong in the configuration may be why
+			if !v.started { // a problem of the configuration may be the cause
 				for _, e := range problems {
 					v.report.warn(oneLine(e.Message))
 				}
@@ -192,7 +175,7 @@ func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, 
 			return err
 		}
 	}
-	pr.stop()
+	v.progress.stop()
 	err := v.finish(live, client)
 	if errors.Is(err, agent.ErrNoResult) {
 		if nothing := stopInput(); nothing != nil {
@@ -202,9 +185,9 @@ func (f *runFlags) converse(ctx context.Context, v *view, client *agent.Client, 
 	return err
 }
 
-// listen takes in what is said on standard input while the run goes on. The function that it returns ends that, and
-// says whether nothing was asked; it may be called twice.
-func (f *runFlags) listen(live context.Context, client *agent.Client, v *view) (stop func() error) {
+// listen handles standard input during the run. The function that it returns ends that, and returns
+// an error if no message came. It may be called twice.
+func (v *view) listen(live context.Context, client *agent.Client) (stop func() error) {
 	ctx, cancel := context.WithCancel(live)
 	in := &streamInput{p: v.p, client: client, sent: func(c agent.Content) { v.expect(c.Text()) }, reply: func(reply any) (err error) {
 		v.progress.above(func() { err = writeLine(v.p.out, reply) }) // between messages
@@ -223,109 +206,49 @@ func (f *runFlags) listen(live context.Context, client *agent.Client, v *view) (
 	}
 }
 
-// interrupt ends the turn; one that does not end in time, or that nobody reads any more, is cut off. Without one,
-// while servers are being connected or input is waited for, there is nothing to wait for.
-func interrupt(ctx, live context.Context, end func(), client *agent.Client, v *view) {
-	var sig *signalError
-	if errors.As(context.Cause(ctx), &sig) && sig.sig == syscall.SIGPIPE || !v.turn.Load() {
-		end()
+// interrupt ends the turn, and waits until the run has ended or interruptWait is over. It does not
+// wait if there is no turn, or no reader of the output.
+func (v *view) interrupt(ctx, live context.Context, client *agent.Client) {
+	sig, ok := errors.AsType[*signalError](context.Cause(ctx))
+	if ok && sig.sig == syscall.SIGPIPE || !v.turn.Load() {
 		return
 	}
 	v.progress.set("stopping; Ctrl-C again ends at once")
 	bounded, cancel := context.WithTimeout(live, interruptWait)
 	defer cancel()
 	if client.Interrupt(bounded) == nil {
-		<-bounded.Done() // the run came to its end, or the time is up
+		<-bounded.Done()
 	}
-	end()
 }
 
-// stdinWait is how long a run waits for the first text on a standard input that is not a terminal, when the
-// prompt was given as an argument: programs often start others with an input that they never write or close.
-const stdinWait = 3 * time.Second
-
-// readPrompt puts the prompt together from the argument and standard input.
-func readPrompt(ctx context.Context, p *process, args []string) (string, error) {
-	if len(args) > 1 {
-		return "", usagef("one PROMPT wanted, got %s; quote the prompt", count(len(args), "argument"))
-	}
-	prompt := strings.Join(args, "")
-	var (
-		text []byte
-		err  error
-	)
-	switch {
-	case prompt == "-":
-		prompt = ""
-		text, err = readInput(ctx, p.in, 0)
-	case prompt != "" && piped(p.in):
-		text, err = readInput(ctx, p.in, stdinWait)
-		if errors.Is(err, errNoInput) {
-			fmt.Fprintf(p.err, "tenon: nothing came on standard input within %v; going on without it (</dev/null avoids the wait)\n", stdinWait)
-			err = nil
-		}
-	case prompt == "":
-		if _, ok := terminal(p.in); ok {
-			return "", usagef("no prompt given; try: tenon run \"What can you do?\"")
-		}
-		text, err = readInput(ctx, p.in, 0)
-	}
-	if err != nil {
-		return "", err
-	}
-	prompt = strings.TrimSpace(prompt + "\n\n" + string(text))
-	if !utf8.ValidString(prompt) {
-		fmt.Fprintln(p.err, "tenon: the prompt is not valid UTF-8; what is not is replaced by \uFFFD")
-		prompt = strings.ToValidUTF8(prompt, "\uFFFD")
-	}
-	if prompt == "" {
-		return "", usagef("the prompt is empty; try: tenon run \"What can you do?\"")
-	}
-	return prompt, nil
-}
-
-// piped reports whether a reader is something that text may be piped in by. A terminal and the null device
-// are not, nor is what is not a file.
-func piped(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
-}
-
-// openError words what keeps a run from being started as what is wrong with the command line.
+// openError turns an error of opening the session into one of the command line, if it is one.
 func openError(err error) error {
 	if errors.Is(err, native.ErrNoCredentials) {
 		return usagef("no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the environment; set one, or add --offline to run without a model")
 	}
-	var nf *claudecode.NotFoundError
-	if errors.As(err, &nf) {
+	if nf, ok := errors.AsType[*claudecode.NotFoundError](err); ok {
 		if nf.Path != "" {
 			return usagef("--claude-path: %v", nf.Err)
 		}
 		return usagef("the Claude Code CLI was not found; install the npm package @anthropic-ai/claude-code, or give its executable with --claude-path (looked for: %s)", strings.Join(nf.Searched, ", "))
 	}
-	var oe *agent.OptionError
-	if !errors.As(err, &oe) {
+	oe, ok := errors.AsType[*agent.OptionError](err)
+	if !ok {
 		return err
 	}
 	if oe.Field == "MaxBudgetUSD" && strings.Contains(oe.Problem, "price") {
 		return usagef("--max-budget-usd %s; leave it out, or ask a model whose price is known", oe.Problem)
 	}
-	if flag, ok := flagOf(oe.Field); ok {
+	if flag, ok := flagOf[oe.Field]; ok {
 		return usagef("%s %s: %s", flag, oe.Problem, oe.Remedy)
 	}
 	return err
 }
 
-// flagOf is the flag that sets a field of the agent's options.
-func flagOf(field string) (flag string, ok bool) {
-	flag, ok = map[string]string{
-		"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
-		"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
-		"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools", "Settings": "--settings",
-	}[field]
-	return flag, ok
+// flagOf are the flags that set fields of the agent's options.
+var flagOf = map[string]string{
+	"Model": "--model", "FallbackModel": "--fallback-model", "MaxTurns": "--max-turns", "MaxBudgetUSD": "--max-budget-usd",
+	"PermissionMode": "--permission-mode", "PermissionPromptTool": "--permission-prompt-tool", "SessionID": "--session-id",
+	"OutputSchema": "--json-schema", "Effort": "--effort", "AllowedTools": "--allowedTools", "DisallowedTools": "--disallowedTools",
+	"Settings": "--settings",
 }

@@ -9,28 +9,21 @@ import (
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
-// engine is the engine that the flags ask for, and what frees it. It changes the options where the
-// engine wants them otherwise.
+// engine returns the engine of --engine and a function that frees it. It may change the options.
 func (f *runFlags) engine(p *process, pr *progress, o *agent.Options) (agent.Engine, func(), error) {
-	nothing := func() {}
-	switch {
-	case f.engineName == engineClaude:
+	if f.engineName == engineClaude {
 		return f.claudeCode(p, pr, o)
-	case f.offline:
-		return native.New(&native.Options{
-			APIKey:       "offline",
-			BaseURL:      "http://model.invalid",
-			HTTPClient:   modeltest.Offline().Client(),
-			DefaultModel: "offline",
-			MaxRetries:   native.NoRetries,
-			ResultsDir:   p.resultsDir(),
-		}), nothing, nil
 	}
-	return native.New(&native.Options{ResultsDir: p.resultsDir()}), nothing, nil
+	n := native.Options{ResultsDir: p.resultsDir()}
+	if f.offline {
+		n.APIKey, n.BaseURL, n.HTTPClient = "offline", "http://model.invalid", modeltest.Offline().Client()
+		n.DefaultModel, n.MaxRetries = "offline", native.NoRetries
+	}
+	return native.New(&n), func() {}, nil
 }
 
-// claudeCode is the engine on the Claude Code CLI. The CLI has this process's environment by itself;
-// what stands in the options is only what differs from that.
+// claudeCode returns the engine on the Claude Code CLI. The CLI inherits the environment of this
+// process; the options have what differs from it.
 func (f *runFlags) claudeCode(p *process, pr *progress, o *agent.Options) (agent.Engine, func(), error) {
 	e := &claudecode.Options{Path: f.claudePath}
 	if f.verbose {

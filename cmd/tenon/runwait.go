@@ -18,13 +18,9 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-const (
-	startupWait    = "CLAUDE_CODE_MCP_STARTUP_WAIT_MS"
-	connectTimeout = "MCP_TIMEOUT"
-)
-
-// needed are the servers that a run with one prompt cannot do without: those that the rules of --allowedTools name,
-// and offline those that the prompt calls. An offline call without a server's name may be meant for any of them.
+// needed returns the servers that a run with one prompt has to wait for: those that the rules of
+// --allowedTools name, and offline those that the prompt calls. An offline call without the name of
+// a server may be for any of them.
 func (f *runFlags) needed(servers []string, prompt string) []string {
 	rules := slices.Clone(f.allowed)
 	if f.offline {
@@ -44,17 +40,16 @@ func (f *runFlags) needed(servers []string, prompt string) []string {
 	return named
 }
 
-// waitFor waits until each of the servers has been connected or has failed, as long as a server has to connect. The
-// engine's own wait before the first turn is two seconds for servers of configuration files: too short for one that
-// is started by npx and the like, and long enough for one that the run may not need.
+// waitFor waits until each of the servers has been connected or has failed, at most for limit. The
+// engine's own wait before the first turn, two seconds for servers of configuration files, is too
+// short for one that npx starts.
 func (v *view) waitFor(ctx context.Context, client *agent.Client, names []string, limit time.Duration) {
 	if len(names) == 0 {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	stop := v.progress.follow(func() { v.showConnecting(bounded, client) })
-	defer stop()
+	defer v.progress.follow(func() { v.showConnecting(bounded, client) })()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -72,25 +67,23 @@ func (v *view) waitFor(ctx context.Context, client *agent.Client, names []string
 	}
 }
 
-// waitLimit is how long a needed server is waited for: what the user says, else the limit for connecting.
+// waitLimit returns the longest wait for a needed server: by the environment, or the limit for
+// connecting.
 func waitLimit(env map[string]string) time.Duration {
-	for _, name := range []string{startupWait, connectTimeout} {
-		if n, err := strconv.ParseInt(strings.TrimSpace(env[name]), 10, 64); err == nil && len(variableProblems(only(env, name))) == 0 {
+	for _, name := range []string{"CLAUDE_CODE_MCP_STARTUP_WAIT_MS", "MCP_TIMEOUT"} {
+		n, err := strconv.ParseInt(strings.TrimSpace(env[name]), 10, 64)
+		if err == nil && len(variableProblems(map[string]string{name: env[name]})) == 0 {
 			return time.Duration(n) * time.Millisecond
 		}
 	}
 	return mcphost.DefaultConnectTimeout
 }
 
-func only(env map[string]string, name string) map[string]string {
-	return map[string]string{name: env[name]}
-}
-
-// keepResults is how long the results of a run that were too large for the model are kept.
+// keepResults is how long the results that were too large for the model are kept.
 const keepResults = 7 * 24 * time.Hour
 
-// resultsDir is the folder for such results of this run, which is made with the first of them. The answer names the
-// files, so they are there after the run. Those of old runs are removed. Empty means that there is no place for them.
+// resultsDir returns the folder for such results of this run, or "" if there is no place for it. The
+// answer names the files, so they outlive the run; those of old runs are removed.
 func (p *process) resultsDir() string {
 	cache := p.cacheDir()
 	if cache == "" {

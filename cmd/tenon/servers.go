@@ -13,51 +13,57 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// serverFlags are the flags that say which servers there are.
+// serverFlags are the flags that select the servers.
 type serverFlags struct {
-	configs []string
-	strict  bool
-	sources sourceList
-	more    string // --settings, where a command has it
-	trusted bool   // --trust-project
+	configs    []string
+	strict     bool
+	sources    sourceList
+	trusted    bool          // --trust-project
+	more       string        // --settings, where a command has it
+	promptTool string        // --permission-prompt-tool, where a command has it
+	trust      *projectTrust // set by load
+}
 
-	// promptTool is the tool that is asked for permission, where a command has one.
-	promptTool string
-
-	trust *projectTrust // set by load
+func newServerFlags() *serverFlags {
+	return &serverFlags{sources: sourceList{names: []string{"user", "project", "local"}}}
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
+	f.sources = newServerFlags().sources
 	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
 	fs.BoolVar(&f.trusted, "trust-project", false, "trust what the project's files say, also rules that allow, hooks and environment (also TENON_TRUST_PROJECT=1; see 'tenon trust')")
-	f.sources.names = allSources()
 	fs.Var(&f.sources, "setting-sources",
 		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory of the repository), and the settings files of each")
 }
 
-func allSources() []string { return []string{"user", "project", "local"} }
+// loaded is a configuration with the problems in it.
+type loaded struct {
+	cfg      *mcpconfig.Config
+	settings *mcpconfig.Settings
+	problems []mcpconfig.Problem
+}
 
-// load reads the configuration. What is wrong in one of its parts is a problem and costs that part; only a
-// flag that cannot be meant is an error.
-func (f *serverFlags) load(ctx context.Context, p *process) (*mcpconfig.Config, *mcpconfig.Settings, []mcpconfig.Problem, error) {
+// load reads the configuration. Only a fault of a flag is an error; any other is a problem.
+func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
 	if _, err := p.workDir(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := f.readPipes(ctx, p); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	scopes := []mcpconfig.Scope{}
 	for _, s := range f.sources.names {
 		scope := mcpconfig.Scope(s)
-		if !slices.Contains([]mcpconfig.Scope{mcpconfig.ScopeUser, mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, scope) {
-			return nil, nil, nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
+		if !slices.Contains(editScopes, scope) {
+			return nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
 		}
 		scopes = append(scopes, scope)
 	}
@@ -66,50 +72,45 @@ func (f *serverFlags) load(ctx context.Context, p *process) (*mcpconfig.Config, 
 	}
 	clear(f.trust.files)
 	clear(f.trust.untrusted)
-	// Their other problems are told of by the run that they are for.
+	// The run that the settings are for reports their other problems.
 	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
 		Dir: p.dir, SettingSources: scopes, Settings: f.more, TrustFile: f.trust.trusts, LookupEnv: p.lookupEnv,
 	})
-	lookupEnv := func(name string) (string, bool) {
-		if v, ok := settings.Env[name]; ok {
-			return v, true
-		}
-		return p.lookupEnv(name)
-	}
 	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{
-		Dir:            p.dir,
-		SettingSources: scopes,
-		MCPConfigs:     f.configs,
-		Strict:         f.strict,
-		TrustFile:      f.trust.trusts,
-		LookupEnv:      lookupEnv,
+		Dir: p.dir, SettingSources: scopes, MCPConfigs: f.configs, Strict: f.strict, TrustFile: f.trust.trusts,
+		LookupEnv: func(name string) (string, bool) {
+			if v, ok := settings.Env[name]; ok {
+				return v, true
+			}
+			return p.lookupEnv(name)
+		},
 	})
 	for _, pr := range problems {
 		if pr.Level == mcpconfig.LevelFile && f.names(p, pr.File) {
 			if !strings.HasPrefix(pr.File, "--mcp-config") {
 				pr.File = "--mcp-config: " + pr.File
 			}
-			pr.Level = mcpconfig.LevelNote // the run ends here, and it goes without saying that nothing is used
-			return nil, nil, nil, usagef("%s", problemText(pr))
+			pr.Level = mcpconfig.LevelNote // the command ends, so nothing has to say that the file is not used
+			return nil, usagef("%s", problemText(pr))
 		}
 	}
-	return cfg, settings, problems, nil
+	return &loaded{cfg, settings, problems}, nil
 }
 
-// readPipes reads the files of --mcp-config and --settings that are none on a disk, and puts their text in the place of
-// their names: a pipe, such as the shell's <(...), can be read once, and nobody may ever write to it.
+// readPipes replaces the names of pipes in --mcp-config and --settings by the text that is read from
+// them. A pipe, such as the shell's <(...), can be read once, and may have no writer.
 func (f *serverFlags) readPipes(ctx context.Context, p *process) error {
 	read := func(flag string, value *string) error {
 		info, err := os.Stat(p.path(*value))
 		if err != nil || info.Mode().IsRegular() || info.IsDir() {
-			return nil //nolint:nilerr // JSON, or what is wrong with the file is reported where it is read
+			return nil //nolint:nilerr // JSON, or a fault that the reader of the file reports
 		}
 		text, err := readNamed(ctx, p.path(*value))
 		switch {
 		case ctx.Err() != nil:
 			return err
 		case err != nil:
-			return usagef("%s: reading %s: %v", flag, *value, pathCause(err))
+			return usagef("%s: reading %s: %v", flag, *value, file.Cause(err))
 		}
 		if text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))); !bytes.HasPrefix(text, []byte("{")) {
 			return usagef("%s: %s holds no JSON object", flag, *value)
@@ -127,18 +128,27 @@ func (f *serverFlags) readPipes(ctx context.Context, p *process) error {
 
 // names reports whether --mcp-config names the file of a problem, or has the JSON itself.
 func (f *serverFlags) names(p *process, file string) bool {
-	if strings.HasPrefix(file, "--mcp-config") { // perhaps with the number of it
-		return true
-	}
-	for _, given := range f.configs {
-		if abs, err := filepath.Abs(p.path(given)); given == file || err == nil && abs == file {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(file, "--mcp-config") || slices.ContainsFunc(f.configs, func(given string) bool {
+		abs, err := filepath.Abs(p.path(given))
+		return given == file || err == nil && abs == file
+	})
 }
 
-// servers are the entries of a configuration, ready to be connected.
+// complete completes the names of servers for the first argument of a command. It connects nothing.
+func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // perhaps files
+		}
+		l, err := f.load(c.Context(), p)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return l.cfg.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// servers are the servers of a configuration, ready to be connected.
 type servers struct {
 	configs  map[string]mcphost.ServerConfig
 	problems []mcpconfig.Problem
@@ -146,57 +156,50 @@ type servers struct {
 	rules    map[permission.ToolPolicy][]string // the policies of single tools, as full names
 }
 
-// complete offers the names of servers for the first argument of a command. Nothing is connected for that.
-func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault // perhaps files
-		}
-		cfg, _, _, err := f.load(c.Context(), p)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return cfg.Names(), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// servers are those that the flags come to. The start is what the command is about to do with those of a project.
+// servers returns the servers that the flags select. The start is what the command does with those
+// of a project.
 func (f *serverFlags) servers(ctx context.Context, p *process, start projectStart) (*servers, error) {
-	cfg, env, problems, err := f.decided(ctx, p, start)
+	l, err := f.decided(ctx, p, start)
 	if err != nil {
 		return nil, err
 	}
-	configs, more := cfg.ServerConfigs()
-	return &servers{configs, append(problems, more...), env, policyRules(cfg.Policies())}, nil
+	configs, more := l.cfg.ServerConfigs()
+	s := &servers{configs, append(l.problems, more...), l.settings.Env, map[permission.ToolPolicy][]string{}}
+	policies := l.cfg.Policies()
+	for _, server := range slices.Sorted(maps.Keys(policies)) {
+		for _, tool := range slices.Sorted(maps.Keys(policies[server])) {
+			policy := policies[server][tool]
+			s.rules[policy] = append(s.rules[policy], toolname.Fit(server, tool, mcphost.DefaultNameLimit))
+		}
+	}
+	return s, nil
 }
 
-// decided loads the configuration and settles what becomes of the servers of a project that is not trusted. After an
-// approval the files are read again, and asked about again if they have changed meanwhile.
-func (f *serverFlags) decided(ctx context.Context, p *process, start projectStart) (*mcpconfig.Config, map[string]string, []mcpconfig.Problem, error) {
+// decided loads the configuration and decides about the servers of an untrusted project. After an
+// approval it reads the files again, and asks again about one that has changed.
+func (f *serverFlags) decided(ctx context.Context, p *process, start projectStart) (*loaded, error) {
 	for {
-		cfg, settings, problems, err := f.load(ctx, p)
+		l, err := f.load(ctx, p)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		if start.run {
-			problems = append(problems, cfg.KeepGuards(settings.Hooks, f.promptTool)...)
+			l.problems = append(l.problems, l.cfg.KeepGuards(l.settings.Hooks, f.promptTool)...)
 		}
-		if approved, err := f.trust.decide(ctx, p, cfg, start); err != nil {
-			return nil, nil, nil, err
-		} else if !approved {
-			return cfg, settings.Env, problems, nil
+		if approved, err := f.trust.decide(ctx, p, l.cfg, start); err != nil || !approved {
+			return l, err
 		}
 	}
 }
 
-// environment is the process's with that of the settings files on top, as in Claude Code.
+// environment returns the environment of the process, overridden by that of the settings files.
 func (s *servers) environment(p *process) map[string]string {
 	env := p.envMap()
 	maps.Copy(env, s.env)
 	return env
 }
 
-// variableProblems are the variables that cannot be used.
+// variableProblems returns the problems of variables that cannot be used.
 func variableProblems(env map[string]string) []mcpconfig.Problem {
 	var problems []mcpconfig.Problem
 	for _, v := range mcphost.EnvProblems(func(name string) (string, bool) { value, ok := env[name]; return value, ok }) {
@@ -205,55 +208,40 @@ func variableProblems(env map[string]string) []mcpconfig.Problem {
 	return problems
 }
 
-// policyRules turns the policies of single tools into rules for them.
-func policyRules(policies map[string]map[string]permission.ToolPolicy) map[permission.ToolPolicy][]string {
-	rules := map[permission.ToolPolicy][]string{}
-	for _, server := range slices.Sorted(maps.Keys(policies)) {
-		for _, tool := range slices.Sorted(maps.Keys(policies[server])) {
-			policy := policies[server][tool]
-			rules[policy] = append(rules[policy], toolname.Fit(server, tool, mcphost.DefaultNameLimit))
-		}
-	}
-	return rules
-}
-
-// names are the servers' names, sorted.
+// names returns the servers' names, sorted.
 func (s *servers) names() []string { return slices.Sorted(maps.Keys(s.configs)) }
 
-// only keeps the servers of these names, so that nothing else is started.
+// only removes all servers but those of these names, so that nothing else is started. Without names
+// all stay.
 func (s *servers) only(names []string) error {
-	kept := map[string]mcphost.ServerConfig{}
 	for _, name := range names {
-		cfg, ok := s.configs[name]
-		if !ok {
+		if s.configs[name] == nil {
 			return s.unknown(name)
 		}
-		kept[name] = cfg
 	}
-	s.configs = kept
-	s.problems = slices.DeleteFunc(s.problems, func(pr mcpconfig.Problem) bool { return pr.Server != "" && !slices.Contains(names, pr.Server) })
+	if len(names) > 0 {
+		maps.DeleteFunc(s.configs, func(name string, _ mcphost.ServerConfig) bool { return !slices.Contains(names, name) })
+		s.problems = slices.DeleteFunc(s.problems, func(pr mcpconfig.Problem) bool { return pr.Server != "" && !slices.Contains(names, pr.Server) })
+	}
 	return nil
 }
 
-// unknown is the error for a server that is not configured. A problem of that very entry is the better answer, and so
-// is one of a file that it may stand in.
+// unknown returns the error for a server that is not configured: a problem of its entry, or of a
+// file that may have it, if there is one.
 func (s *servers) unknown(name string) error {
-	for _, pr := range s.problems {
-		if pr.Server == name && isFault(pr) {
-			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
-		}
-	}
 	var lost []string
 	for _, pr := range s.problems {
-		if pr.Level == mcpconfig.LevelFile {
+		switch {
+		case pr.Server == name && isFault(pr):
+			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
+		case pr.Level == mcpconfig.LevelFile:
 			lost = append(lost, problemText(pr))
 		}
 	}
-	if len(lost) > 0 {
-		return fmt.Errorf("no server %q could be found: %s", name, strings.Join(lost, "; "))
-	}
 	names := s.names()
 	switch hint := didYouMean(name, names); {
+	case len(lost) > 0:
+		return fmt.Errorf("no server %q could be found: %s", name, strings.Join(lost, "; "))
 	case len(names) == 0:
 		return usagef("no server %q: no servers are configured; add some to .mcp.json or give --mcp-config FILE", name)
 	case hint != "":

@@ -16,11 +16,14 @@ import (
 // reportProblems writes each problem on a line.
 func reportProblems(p *process, problems []mcpconfig.Problem) {
 	for _, pr := range problems {
-		p.warn(problemText(pr))
+		p.warn("%s", problemText(pr))
 	}
 }
 
-func problemText(pr mcpconfig.Problem) string { return oneLine(fmt.Sprint(pr)) }
+func problemText(pr mcpconfig.Problem) string { return oneLine(pr.String()) }
+
+// isFault reports whether a problem is more than a note.
+func isFault(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }
 
 // processIDs returns the IDs of the servers' process groups.
 func processIDs(status []mcphost.ServerStatus) []int {
@@ -33,7 +36,7 @@ func processIDs(status []mcphost.ServerStatus) []int {
 	return pids
 }
 
-// connecting names the servers that are still connecting. It returns "" if there are none.
+// connecting returns the names of the servers that are still connecting, or "".
 func connecting(status []mcphost.ServerStatus) string {
 	var pending []string
 	for _, s := range status {
@@ -47,9 +50,9 @@ func connecting(status []mcphost.ServerStatus) string {
 	return fmt.Sprintf("connecting to %s (%d of %d done)", strings.Join(pending, ", "), len(status)-len(pending), len(status))
 }
 
-// reason says in one line why a server is not connected. It returns "" for a connected server.
+// reason returns in one line why a server is not connected, or "".
 func reason(s mcphost.ServerStatus) string {
-	if s.Status == mcphost.StatusConnected || s.Error == "" {
+	if s.Status == mcphost.StatusConnected {
 		return ""
 	}
 	text := s.Error
@@ -59,20 +62,6 @@ func reason(s mcphost.ServerStatus) string {
 	return oneLine(text)
 }
 
-// reportServers writes a line for each server that is not connected and for each tool that was left out.
-func reportServers(p *process, status []mcphost.ServerStatus) (failed bool) {
-	for _, s := range status {
-		if s.Status != mcphost.StatusConnected && !switchedOff(s) {
-			failed = true
-			p.warn(serverLine(s))
-		}
-		for _, r := range s.Rejected {
-			p.warn(fmt.Sprintf("server %q: left out tool %q: %s", s.Name, r.Name, oneLine(r.Reason)))
-		}
-	}
-	return failed
-}
-
 // switchedOff reports whether a server is disabled on purpose.
 func switchedOff(s mcphost.ServerStatus) bool {
 	return s.Status == mcphost.StatusDisabled && s.Error == ""
@@ -80,37 +69,34 @@ func switchedOff(s mcphost.ServerStatus) bool {
 
 // serverLine describes a server that is not connected.
 func serverLine(s mcphost.ServerStatus) string {
-	text := fmt.Sprintf("server %q is %s", s.Name, stateWords(s.Status))
+	state := string(s.Status)
+	switch s.Status {
+	case mcphost.StatusPending:
+		state = "still connecting"
+	case mcphost.StatusFailed:
+		state = "not connected"
+	case mcphost.StatusNeedsAuth:
+		state = "not connected: it wants a login"
+	}
+	text := fmt.Sprintf("server %q is %s", s.Name, state)
 	if r := reasonWithRemedy(s); r != "" {
 		text += ": " + r
 	}
 	return text
 }
 
-func stateWords(s mcphost.Status) string {
-	switch s {
-	case mcphost.StatusPending:
-		return "still connecting"
-	case mcphost.StatusFailed:
-		return "not connected"
-	case mcphost.StatusNeedsAuth:
-		return "not connected: it wants a login"
-	}
-	return string(s)
-}
-
-// shortReason is the reason without the parts that the doctor shows on lines of their own.
+// shortReason returns the reason without the parts that the doctor shows on lines of their own.
 func shortReason(s mcphost.ServerStatus) string {
 	text := reason(s)
-	var ce *mcphost.ConnectError
-	if errors.As(s.Err, &ce) && ce.Hint != "" {
+	if ce, ok := errors.AsType[*mcphost.ConnectError](s.Err); ok && ce.Hint != "" {
 		text = strings.TrimSuffix(text, "; "+oneLine(ce.Hint))
 	}
 	text, _, _ = strings.Cut(text, "; stderr: ")
 	return text
 }
 
-// reasonWithRemedy is the reason with what to do about it in words of this program, where those of the host are for programs.
+// reasonWithRemedy returns the reason with the remedy. The host's remedy for a missing login is for
+// programs; this one is for users.
 func reasonWithRemedy(s mcphost.ServerStatus) string {
 	if s.Status == mcphost.StatusNeedsAuth {
 		return shortReason(s) + "; " + oneLine(advice(s))
@@ -120,12 +106,9 @@ func reasonWithRemedy(s mcphost.ServerStatus) string {
 
 // advice returns the remedy for a server that is not connected: that of the host, or one for the cause.
 func advice(s mcphost.ServerStatus) string {
-	var (
-		ce  *mcphost.ConnectError
-		dns *net.DNSError
-	)
-	errors.As(s.Err, &ce)
-	var plain tls.RecordHeaderError
+	ce, _ := errors.AsType[*mcphost.ConnectError](s.Err)
+	_, noHost := errors.AsType[*net.DNSError](s.Err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](s.Err)
 	switch {
 	case s.Status == mcphost.StatusNeedsAuth:
 		return fmt.Sprintf("log in: tenon mcp login %s; or put a token into the entry's headers", s.Name)
@@ -133,9 +116,9 @@ func advice(s mcphost.ServerStatus) string {
 		return ce.Hint
 	case s.Status == mcphost.StatusPending, errors.Is(s.Err, mcphost.ErrTimeout):
 		return "see whether it answers at all; if it is only slow, give it more time: connectTimeout in its entry, --connect-timeout or MCP_TIMEOUT"
-	case errors.Is(s.Err, http.ErrSchemeMismatch), errors.As(s.Err, &plain):
+	case noTLS, errors.Is(s.Err, http.ErrSchemeMismatch):
 		return "the server speaks no TLS there: write http:// in the url, or give the port that does"
-	case errors.As(s.Err, &dns):
+	case noHost:
 		return "mend the host's name in the url, or the network"
 	case errors.Is(s.Err, syscall.ECONNREFUSED):
 		return "start the server, or mend the address in the url: nothing listens there"
@@ -148,6 +131,3 @@ func advice(s mcphost.ServerStatus) string {
 	}
 	return ""
 }
-
-// costs reports whether a problem is more than a note.
-func isFault(pr mcpconfig.Problem) bool { return pr.Level != mcpconfig.LevelNote }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tenon-sdk/tenon/mcpconfig"
@@ -17,6 +19,7 @@ type mcpFlags struct {
 	serverFlags
 	connectTimeout time.Duration
 	verbose        bool
+	asJSON         bool
 }
 
 func (f *mcpFlags) register(fs *pflag.FlagSet) {
@@ -25,39 +28,46 @@ func (f *mcpFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "show what the servers write to their standard error")
 }
 
-// A session is what a command has at hand while it talks to the servers.
+// command adds to a command what connects the servers and runs do. If the command has an argument
+// SERVER, and one is given, only that server is connected. jsonUsage describes the flag --json.
+func (f *mcpFlags) command(p *process, c *cobra.Command, jsonUsage string, do func(*session, context.Context, []string) error) *cobra.Command {
+	if jsonUsage != "" {
+		c.Flags().BoolVar(&f.asJSON, "json", false, jsonUsage)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var names []string
+		if strings.Contains(c.Use, "SERVER") {
+			names = args[:min(1, len(args))]
+		}
+		return f.with(c.Context(), p, names, func(s *session) error { return do(s, c.Context(), args) })
+	}
+	return c
+}
+
+// A session is the state of a command that is connected to servers.
 type session struct {
 	*process
 	*servers
+	*mcpFlags
 	host     *mcphost.Host
 	progress *progress
 	started  time.Time // when connecting began
-	// variables are those among the problems that are of the environment, for commands that tell of nothing else.
+	// variables are the problems of the environment, for commands that report nothing else.
 	variables []mcpconfig.Problem
 }
 
-// with connects the servers, or only the named one, runs do, and closes them again. Before do runs, each server
-// has been connected or has failed.
-func (f *mcpFlags) with(ctx context.Context, p *process, server string, do func(*session) error) error {
-	if server == "" {
-		return f.withServers(ctx, p, nil, do)
-	}
-	return f.withServers(ctx, p, []string{server}, do)
-}
-
-// withServers does the same with the servers of these names; nil means all.
-func (f *mcpFlags) withServers(ctx context.Context, p *process, names []string, do func(*session) error) error {
+// with connects the servers of these names, or without names all, runs do, and closes them again.
+// Before do runs, each server has been connected or has failed.
+func (f *mcpFlags) with(ctx context.Context, p *process, names []string, do func(*session) error) error {
 	if f.connectTimeout < 0 {
 		return usagef("--connect-timeout is %v; give more than 0, such as 5s", f.connectTimeout)
 	}
-	srv, err := f.servers(ctx, p, startNamed(names))
+	srv, err := f.servers(ctx, p, projectStart{only: names})
 	if err != nil {
 		return err
 	}
-	if names != nil {
-		if err := srv.only(names); err != nil {
-			return err
-		}
+	if err := srv.only(names); err != nil {
+		return err
 	}
 	pr := startProgress(p)
 	defer pr.stop()
@@ -85,37 +95,54 @@ func (f *mcpFlags) withServers(ctx context.Context, p *process, names []string, 
 		return err
 	}
 	pr.set("")
-	return do(&session{p, srv, host, pr, started, variables})
+	return do(&session{p, srv, f, host, pr, started, variables})
 }
 
-// warnVariables reports the variables that cannot be used, while the work goes on.
+// warnVariables reports the variables that cannot be used, above the progress.
 func (s *session) warnVariables() {
 	s.progress.above(func() { reportProblems(s.process, s.variables) })
 }
 
-// report writes what is wrong with the configuration and the servers.
-func (s *session) report() {
+// report ends the progress and writes what is wrong with the configuration and the servers. It
+// reports whether a server is not connected.
+func (s *session) report() (failed bool) {
 	s.progress.stop()
 	reportProblems(s.process, s.problems)
 	s.reportNone()
-	reportServers(s.process, s.host.Status())
+	for _, st := range s.host.Status() {
+		if st.Status != mcphost.StatusConnected && !switchedOff(st) {
+			failed = true
+			s.warn("%s", serverLine(st))
+		}
+		for _, r := range st.Rejected {
+			s.warn("server %q: left out tool %q: %s", st.Name, r.Name, oneLine(r.Reason))
+		}
+	}
+	return failed
 }
 
-// connectedError is err, or, if the server is not connected, the reason of that.
+// print writes a value with --json, else the table.
+func (s *session) print(value any, t *table) error {
+	if s.asJSON {
+		return writeJSON(s.process, value)
+	}
+	return t.write(s.out)
+}
+
+// connectedError returns err, or the reason if the server is not connected.
 func (s *session) connectedError(server string, err error) error {
 	for _, st := range s.host.Status() {
 		if st.Name == server && st.Status != mcphost.StatusConnected {
 			return errors.New(serverLine(st))
 		}
 	}
-	var ce *mcphost.CallError
-	if errors.As(err, &ce) {
+	if _, ok := errors.AsType[*mcphost.CallError](err); ok {
 		return err // it names the server
 	}
 	return fmt.Errorf("server %q: %w", server, err)
 }
 
-// reportNone says that there are no servers, if so.
+// reportNone reports whether there are no servers, and writes that.
 func (s *session) reportNone() bool {
 	if len(s.configs) > 0 {
 		return false

@@ -1,116 +1,99 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
-// maxInput is the most that is read of a file or of standard input: what a command takes fits well into it.
+// maxInput bounds what is read of a file or of standard input, in bytes.
 const maxInput = 64 << 20
 
-// errTooMuch reports input above that.
-var errTooMuch = fmt.Errorf("it has more than the %d bytes that are read", maxInput)
+// stdinWait is how long a run with a prompt on the command line waits for the first text on standard
+// input. Programs often start others with an input that they neither write to nor close.
+const stdinWait = 3 * time.Second
 
 // readNamed reads a file that the user names, which may be a pipe or a device, until ctx ends.
 func readNamed(ctx context.Context, name string) ([]byte, error) {
-	return readInput(ctx, &lateFile{name: name}, 0)
+	return await(ctx, func() ([]byte, error) { return file.Read(name, maxInput) })
 }
 
-// errNoInput reports that nothing came in time.
+// readInput reads standard input to its end, or until ctx ends.
+func readInput(ctx context.Context, r io.Reader) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) {
+		data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+		if err == nil && len(data) > maxInput {
+			err = fmt.Errorf("standard input: it has more than the %d bytes that are read", maxInput)
+		}
+		return data, err
+	})
+}
+
+// errNoInput is the cause of a wait for standard input that was too long.
 var errNoInput = errors.New("nothing came on standard input")
 
-// readInput reads r to its end, or until ctx ends. With a wait above zero, it returns errNoInput when neither
-// a first byte nor the end has come by then.
-//
-// When it returns early, one goroutine stays behind in the read until the process ends, which is what the
-// command is about to do or does without the input: a read of a terminal or a pipe cannot be called off.
-func readInput(ctx context.Context, r io.Reader, wait time.Duration) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
+// readPiped is readInput for an input that may never come: errNoInput if nothing comes in time.
+func readPiped(ctx context.Context, r io.Reader) ([]byte, error) {
+	b := bufio.NewReader(r)
+	bounded, cancel := context.WithTimeoutCause(ctx, stdinWait, errNoInput)
+	defer cancel()
+	if _, err := await(bounded, func() ([]byte, error) { return b.Peek(1) }); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	first := make(chan struct{})
-	done := make(chan result, 1) // the goroutine never blocks on it
-	go func() {
-		var b bytes.Buffer
-		_, err := io.CopyN(&b, r, 1)
-		close(first)
-		if err == nil {
-			_, err = io.CopyN(&b, r, maxInput)
-			if err == nil {
-				err = errTooMuch
-				if _, named := r.(*lateFile); !named {
-					err = fmt.Errorf("standard input: %w", err)
-				}
-			}
-		}
-		if errors.Is(err, io.EOF) {
+	return readInput(ctx, b)
+}
+
+// readPrompt joins the prompt of the argument and of standard input.
+func readPrompt(ctx context.Context, p *process, args []string) (string, error) {
+	if len(args) > 1 {
+		return "", usagef("one PROMPT wanted, got %s; quote the prompt", count(len(args), "argument"))
+	}
+	prompt := strings.Join(args, "")
+	var (
+		text []byte
+		err  error
+	)
+	switch _, interactive := terminal(p.in); {
+	case prompt == "" && interactive:
+		return "", usagef("no prompt given; try: tenon run \"What can you do?\"")
+	case prompt == "" || prompt == "-":
+		prompt = ""
+		text, err = readInput(ctx, p.in)
+	case piped(p.in):
+		text, err = readPiped(ctx, p.in)
+		if errors.Is(err, errNoInput) {
+			fmt.Fprintf(p.err, "tenon: nothing came on standard input within %v; going on without it (</dev/null avoids the wait)\n", stdinWait)
 			err = nil
 		}
-		done <- result{b.Bytes(), err}
-	}()
-	if wait > 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-first:
-		case <-t.C:
-			return nil, errNoInput
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
 	}
-	select {
-	case res := <-done:
-		return res.data, res.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// readRegular reads a file that nobody has named: what is no regular file, a pipe say, is not waited for.
-func readRegular(name string) ([]byte, error) {
-	switch info, err := os.Stat(name); {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, errors.New("it is a directory")
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxInput+1))
-	if err == nil && len(data) > maxInput {
-		return nil, errTooMuch
+	prompt = strings.TrimSpace(prompt + "\n\n" + string(text))
+	if !utf8.ValidString(prompt) {
+		fmt.Fprintln(p.err, "tenon: the prompt is not valid UTF-8; what is not is replaced by \uFFFD")
+		prompt = strings.ToValidUTF8(prompt, "\uFFFD")
 	}
-	return data, err
+	if prompt == "" {
+		return "", usagef("the prompt is empty; try: tenon run \"What can you do?\"")
+	}
+	return prompt, nil
 }
 
-// A lateFile opens a file at its first read: for a pipe that alone can take for ever.
-type lateFile struct {
-	name string
-	file *os.File
-}
-
-func (l *lateFile) Read(b []byte) (int, error) {
-	if l.file == nil {
-		var err error
-		if l.file, err = os.Open(l.name); err != nil {
-			return 0, err
-		}
+// piped reports whether a reader is a file or a pipe. A terminal and the null device are neither.
+func piped(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
 	}
-	n, err := l.file.Read(b)
-	if err != nil {
-		_ = l.file.Close()
-	}
-	return n, err
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }

@@ -12,19 +12,18 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// A streamInput reads what is said in a run from standard input, one JSON object a line, in the form of the
-// Claude Code CLI: user messages, and the control requests interrupt, set_model, set_permission_mode, mcp_status
-// and get_context_usage. A line that cannot be used is told of, and the next one works.
+// A streamInput reads user messages and control requests from standard input, one JSON object a
+// line, in the form of the Claude Code CLI. It reports a line that cannot be used and goes on.
 type streamInput struct {
 	p      *process
 	client *agent.Client
-	reply  func(v any) error   // writes to standard output, among the messages
-	sent   func(agent.Content) // hears of each message that was sent
-	// lines counts those that came, said those that were user messages.
-	lines, said int
+	reply  func(v any) error   // writes to standard output, between messages
+	sent   func(agent.Content) // is called for each message that was sent
+	// lines counts the lines, messages the user messages that were sent.
+	lines, messages int
 }
 
-// An inputLine is one line, as far as it concerns us.
+// An inputLine is a line of the input.
 type inputLine struct {
 	Type      string          `json:"type"`
 	UUID      string          `json:"uuid"`
@@ -37,47 +36,26 @@ type inputLine struct {
 	} `json:"request"`
 }
 
-// read takes the lines in until the end of the input, or of ctx. Like readInput, it may leave one goroutine
-// behind in a read that cannot be called off.
+// read handles the lines until the end of the input, or of ctx.
 func (s *streamInput) read(ctx context.Context) error {
-	type next struct {
-		line jsonl.Line
-		err  error
-	}
-	lines := make(chan next)
-	go func() {
-		r := jsonl.NewReader(s.p.in, 0)
-		for {
-			line, err := r.Next()
-			select {
-			case lines <- next{line, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	r := jsonl.NewReader(s.p.in, 0)
 	for {
-		select {
-		case n := <-lines:
-			switch {
-			case errors.Is(n.err, io.EOF):
-				return s.client.EndInput()
-			case n.err != nil:
-				return errors.Join(fmt.Errorf("reading standard input: %w", n.err), s.client.EndInput())
-			}
-			if err := s.take(ctx, n.line); err != nil {
-				return err
-			}
-		case <-ctx.Done():
+		line, err := await(ctx, r.Next)
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, io.EOF):
+			return s.client.EndInput()
+		case err != nil:
+			return errors.Join(fmt.Errorf("reading standard input: %w", err), s.client.EndInput())
+		}
+		if err := s.take(ctx, line); err != nil {
+			return err
 		}
 	}
 }
 
-// take does what one line says.
+// take handles a line.
 func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 	s.lines++
 	if line.Oversized() {
@@ -87,7 +65,7 @@ func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 	var in inputLine
 	if json.Unmarshal(line.Data, &in) != nil {
 		s.complain("this line is no JSON object and is left out: %s", clipText(string(line.Data), 200))
-		return nil //nolint:nilerr // it was told, and the next line may be fine
+		return nil //nolint:nilerr // it is reported, and the next line may be fine
 	}
 	switch in.Type {
 	case "user":
@@ -102,10 +80,10 @@ func (s *streamInput) take(ctx context.Context, line jsonl.Line) error {
 	return nil
 }
 
-// nothing is the error of a run that ended without a result because nobody asked anything; nil if somebody did.
+// nothing returns the error of a run that ended without a result because no message came, or nil.
 func (s *streamInput) nothing() error {
 	switch {
-	case s.said > 0:
+	case s.messages > 0:
 		return nil
 	case s.lines == 0:
 		return errors.New(`nothing was asked: standard input was empty; each line of it is to be a message like ` + exampleInput)
@@ -119,33 +97,33 @@ func (s *streamInput) complain(format string, args ...any) {
 	fmt.Fprintf(s.p.err, "tenon: standard input: %s\n", oneLine(fmt.Sprintf(format, args...)))
 }
 
-// user says something. What cannot be said is told of.
+// user sends a message, or reports why it cannot be sent.
 func (s *streamInput) user(ctx context.Context, in inputLine) {
 	var m struct {
 		Content agent.Content `json:"content"` // blocks, or a string
 	}
+	why := ""
 	err := json.Unmarshal(in.Message, &m)
-	var kind *json.UnmarshalTypeError
+	kind, wrongType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case len(in.Message) == 0:
-		s.complain(`this message cannot be read and is left out: it has no "message"`)
-		return
-	case errors.As(err, &kind) && kind.Field == "":
-		s.complain(`this message cannot be read and is left out: "message" is %s, want an object`, withArticle(kind.Value))
-		return
-	case errors.As(err, &kind):
-		s.complain(`this message cannot be read and is left out: "content" is %s, want a string or a list of blocks`, withArticle(kind.Value))
-		return
+		why = `it has no "message"`
+	case wrongType && kind.Field == "":
+		why = fmt.Sprintf(`"message" is %s, want an object`, withArticle(kind.Value))
+	case wrongType:
+		why = fmt.Sprintf(`"content" is %s, want a string or a list of blocks`, withArticle(kind.Value))
 	case err != nil:
-		s.complain("this message cannot be read and is left out: %v", err)
+		why = err.Error()
+	}
+	if why != "" {
+		s.complain("this message cannot be read and is left out: %s", why)
 		return
 	}
-	err = s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID})
-	if err == nil {
-		s.said++
+	switch err := s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID}); {
+	case err == nil:
+		s.messages++
 		s.sent(m.Content)
-	}
-	if err != nil && !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil {
+	case !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil:
 		s.complain("this message is left out: %s", message(err))
 	}
 }
@@ -185,6 +163,7 @@ func (s *streamInput) control(ctx context.Context, in inputLine) error {
 	}{"control_response", r})
 }
 
+// status returns the servers in the form of the Claude Code CLI.
 func (s *streamInput) status(ctx context.Context) (any, error) {
 	type tool struct {
 		Name string `json:"name"`
@@ -198,12 +177,10 @@ func (s *streamInput) status(ctx context.Context) (any, error) {
 	status, err := s.client.MCPStatus(ctx)
 	servers := make([]server, len(status))
 	for i, st := range status {
-		servers[i] = server{Name: st.Name, Status: string(st.Status), Error: reason(st), Tools: make([]tool, len(st.Tools))}
+		servers[i] = server{st.Name, string(st.Status), reason(st), make([]tool, len(st.Tools))}
 		for j, t := range st.Tools {
 			servers[i].Tools[j].Name = t.Name
 		}
 	}
-	return struct {
-		Servers []server `json:"mcpServers"`
-	}{servers}, err
+	return map[string][]server{"mcpServers": servers}, err
 }

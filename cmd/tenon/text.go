@@ -8,13 +8,15 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // breaks matches white space with a line break or a tab.
 var breaks = regexp.MustCompile(`\s*[^\S ]\s*`)
 
-// oneLine makes a text one line that is safe to write to a terminal: it folds line ends and tabs with the blanks
-// around them. Blanks in the line stay, since they may be part of a name.
+// oneLine makes a text one line that is safe to write to a terminal: line ends and tabs with the
+// blanks around them become one blank. Other blanks stay, since they may be part of a name.
 func oneLine(s string) string { return printable(strings.TrimSpace(breaks.ReplaceAllString(s, " "))) }
 
 // seconds formats a duration for the progress line.
@@ -25,16 +27,20 @@ func seconds(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-// printable makes a text from a server safe to write to a terminal: control characters, which could move
-// the cursor or worse, become a blank.
+// printable replaces the control characters of a text by blanks, so that it is safe to write to a
+// terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf) {
+		if invisible(r) {
 			return ' '
 		}
 		return r
 	}, s)
 }
+
+// invisible reports whether a terminal could obey a character instead of showing it: U+009B begins
+// an escape sequence, U+202E reverses the text.
+func invisible(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Cf) }
 
 // count returns a number and a noun: 1 tool, 2 tools.
 func count(n int, thing string) string {
@@ -44,13 +50,13 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// clipText returns a text as one line of about n bytes.
+// clipText returns a text as one line of at most n bytes, with its length if it is longer.
 func clipText(s string, n int) string {
 	s = oneLine(s)
 	if len(s) <= n {
 		return s
 	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
+	return fmt.Sprintf("%s (%d bytes)", clip.Text(s, n), len(s))
 }
 
 // visible returns a name, in quotation marks if it has invisible characters.
@@ -87,25 +93,18 @@ func orList(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// safeFor makes a text that is not ours safe for an output: a terminal gets no control characters but line
-// ends and tabs, anything else gets the text as it is.
+// safeFor makes a text that is not ours safe for an output: for a terminal it replaces control
+// characters except line ends and tabs by blanks.
 func safeFor(w io.Writer, text string) string {
 	if _, ok := terminal(w); !ok {
 		return text
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		for i, cell := range strings.Split(strings.TrimRight(line, "\r\n"), "\t") {
-			if i > 0 {
-				b.WriteByte('\t')
-			}
-			b.WriteString(printable(cell))
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && invisible(r) {
+			return ' '
 		}
-		if strings.HasSuffix(line, "\n") {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
+		return r
+	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
 // withArticle returns a JSON kind with its article: an array, a number.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,65 +15,70 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 
-// trustEnv is the environment variable that stands for --trust-project.
+// trustEnv is the environment variable for --trust-project.
 const trustEnv = "TENON_TRUST_PROJECT"
 
-// A projectTrust decides which files of the project are trusted: all, or those that the user has approved with exactly
-// the contents that are read.
+// A projectTrust decides which files of the project are trusted: all, or those that the user has
+// approved with exactly the contents that are read.
 type projectTrust struct {
 	all      bool
 	approved *approvals
-	// files are the files of the project that were read, each with its contents, and untrusted those that are not trusted.
-	files     map[string][]byte
-	untrusted map[string]bool
+	// files are the files of the project that were read, with their contents. untrusted are those
+	// of them that are not trusted.
+	files, untrusted map[string][]byte
+}
+
+func newTrust(approved *approvals) *projectTrust {
+	return &projectTrust{approved: approved, files: map[string][]byte{}, untrusted: map[string][]byte{}}
 }
 
 func (p *process) newProjectTrust(flag bool) *projectTrust {
-	t := &projectTrust{files: map[string][]byte{}, untrusted: map[string]bool{}}
+	approved, err := p.approvals()
+	t := newTrust(approved)
+	t.all = flag
 	switch v := p.getenv(trustEnv); v {
 	case "", "0", "false":
-		t.all = flag
 	case "1", "true":
 		t.all = true
 	default:
-		p.warn(fmt.Sprintf("%s is %q, want 1 or 0: the project is not trusted for that", trustEnv, clipText(v, 40)))
-		t.all = flag
+		p.warn("%s is %q, want 1 or 0: the project is not trusted for that", trustEnv, clipText(v, 40))
 	}
-	var err error
-	if t.approved, err = p.approvals(); err != nil && !t.all {
-		p.warn(oneLine(err.Error()))
+	if err != nil && !t.all {
+		p.warn("%s", oneLine(err.Error()))
 	}
 	return t
 }
 
-// trusts decides about one file. It is the TrustFile of all that reads configuration.
+// trusts decides about a file. It is the TrustFile of all that reads configuration.
 func (t *projectTrust) trusts(file string, contents []byte) bool {
 	trusted := t.all || t.approved.has(file, contents)
 	t.files[file] = bytes.Clone(contents)
-	t.untrusted[file] = !trusted
+	delete(t.untrusted, file)
+	if !trusted {
+		t.untrusted[file] = t.files[file]
+	}
 	return trusted
 }
 
 // A projectStart is what a command does with the servers of a project.
 type projectStart struct {
-	run   bool     // it is 'tenon run', which uses them where nobody can be asked, as claude -p does
-	only  []string // the servers that it may start; nil means all
-	named bool
+	run  bool     // it is 'tenon run', which uses them if nobody can be asked, as claude -p does
+	only []string // the servers that it may start; empty means all
 }
 
-func startNamed(names []string) projectStart { return projectStart{only: names, named: names != nil} }
-
-// decide settles what becomes of the servers of a project that is not trusted. On a terminal it shows what they would
-// run and asks. It disables those that are not to be started, and reports whether the user has approved the files, so
-// that they count as trusted when they are read again.
+// decide decides about the servers of an untrusted project. On a terminal it shows what they would
+// run and asks. It disables the servers that are not to be started, and reports whether the user has
+// approved the files, which are then to be read again.
 func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Config, start projectStart) (approved bool, err error) {
 	var names []string
 	for _, name := range cfg.Names() {
 		e := cfg.Servers[name]
-		if e.Scope == mcpconfig.ScopeProject && t.untrusted[e.Source] && !e.Disabled && (!start.named || slices.Contains(start.only, name)) {
+		_, untrusted := t.untrusted[e.Source]
+		if e.Scope == mcpconfig.ScopeProject && untrusted && !e.Disabled && (len(start.only) == 0 || slices.Contains(start.only, name)) {
 			names = append(names, name)
 		}
 	}
@@ -95,8 +101,8 @@ func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Co
 	case "y", "yes":
 		return false, nil
 	case "a", "always":
-		if err := t.approved.approve(t.pending()); err != nil {
-			p.warn(fmt.Sprintf("the servers are started this time only: the project could not be trusted: %s", message(err)))
+		if err := t.approved.approve(t.untrusted); err != nil {
+			p.warn("the servers are started this time only: the project could not be trusted: %s", message(err))
 			return false, nil
 		}
 		return true, nil
@@ -105,42 +111,26 @@ func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Co
 	return false, nil
 }
 
-// show shows what the servers of these names are, and what else the files say.
+// show shows the servers of these names, and what else the files contain.
 func (t *projectTrust) show(w io.Writer, cfg *mcpconfig.Config, names []string) {
 	files := map[string]projectFile{}
-	shown := map[string][]string{}
-	for file, contents := range t.pending() {
-		files[file] = readProjectFile(file, contents)
+	for file, contents := range t.untrusted {
+		files[file] = readProjectFile(contents, filepath.Base(file))
 	}
 	fmt.Fprintf(w, "The files of this project would start:\n\n")
 	for _, name := range names {
-		source := cfg.Servers[name].Source
-		writeServer(w, "  ", "", name, files[source].servers[name])
-		shown[source] = append(shown[source], name)
+		f := files[cfg.Servers[name].Source]
+		writeServer(w, "  ", "", name, f.servers[name])
+		delete(f.servers, name)
 	}
-	said := false
+	heading := "\nWith [a]lways this counts too:\n\n"
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if !files[file].says(shown[file]) {
-			continue
-		}
-		if !said {
-			fmt.Fprintf(w, "\nWith [a]lways this counts too:\n\n")
-			said = true
-		}
-		fmt.Fprintf(w, "  %s\n", visible(file))
-		files[file].write(w, "    ", shown[file])
-	}
-}
-
-// pending are the files that are not trusted, with their contents.
-func (t *projectTrust) pending() map[string][]byte {
-	files := map[string][]byte{}
-	for file, untrusted := range t.untrusted {
-		if untrusted {
-			files[file] = t.files[file]
+		if f := files[file]; len(f.settings)+len(f.servers) > 0 {
+			fmt.Fprintf(w, "%s  %s\n", heading, visible(file))
+			heading = ""
+			f.write(w, "    ")
 		}
 	}
-	return files
 }
 
 func disable(cfg *mcpconfig.Config, names []string, why string) {
@@ -151,41 +141,33 @@ func disable(cfg *mcpconfig.Config, names []string, why string) {
 	}
 }
 
-// canAsk reports whether a person can be asked: standard input and standard error are terminals.
+// canAsk reports whether standard input and standard error are terminals.
 func (p *process) canAsk() bool {
 	_, in := terminal(p.in)
 	_, out := terminal(p.err)
 	return in && out
 }
 
-// answer reads a line from the terminal. When ctx ends, one goroutine stays behind in the read, as in readInput.
+// answer reads a line from the terminal.
 func (p *process) answer(ctx context.Context) (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	done := make(chan result, 1) // the goroutine never blocks on it
-	go func() {
+	answer, err := await(ctx, func() (string, error) {
 		var line []byte
-		b := make([]byte, 1) // no more than the line: what follows is for who reads next
+		b := make([]byte, 1) // no more than the line: the next reader gets what follows
 		for {
 			n, err := p.in.Read(b)
 			if n > 0 && b[0] == '\n' || err != nil || len(line) > 1<<10 {
-				done <- result{strings.TrimSpace(string(line)), err}
-				return
+				return strings.TrimSpace(string(line)), err
 			}
 			line = append(line, b[:n]...)
 		}
-	}()
-	select {
-	case r := <-done:
-		if r.err != nil && !errors.Is(r.err, io.EOF) {
-			return "", fmt.Errorf("reading the answer: %w", r.err)
-		}
-		return r.line, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	})
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		return "", fmt.Errorf("reading the answer: %w", err)
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return answer, err
 }
 
 const trustLong = `Trust the files of this project: .mcp.json, .claude/settings.json and .claude/settings.local.json in the
@@ -239,14 +221,17 @@ func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &projectTrust{approved: approved, files: map[string][]byte{}, untrusted: map[string]bool{}}
+	t := newTrust(approved)
 	never := func(file string, contents []byte) bool {
 		t.trusts(file, contents)
 		return false
 	}
-	scopes := []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}
-	_, problems := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: p.dir, SettingSources: scopes, TrustFile: never, LookupEnv: p.lookupEnv})
-	_, more := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: never, LookupEnv: p.lookupEnv})
+	_, problems := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
+		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, TrustFile: never, LookupEnv: p.lookupEnv,
+	})
+	_, more := mcpconfig.Load(&mcpconfig.LoadOptions{
+		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: never, LookupEnv: p.lookupEnv,
+	})
 	return t, append(problems, more...), nil
 }
 
@@ -261,12 +246,12 @@ func (p *process) trustProject(only []string) error {
 			return err
 		}
 	}
-	// A file that others can write to is none to trust, and none of what it says was read.
-	told := map[string]bool{} // two readers may refuse one file
+	// A file that others can write to must not be trusted, and was not read.
+	reported := map[string]bool{} // two readers may refuse one file
 	for _, pr := range problems {
-		if text := problemText(pr); pr.Level == mcpconfig.LevelFile && !told[text] {
-			told[text] = true
-			p.warn(text)
+		if text := problemText(pr); pr.Level == mcpconfig.LevelFile && !reported[text] {
+			reported[text] = true
+			p.warn("%s", text)
 			err = errReported
 		}
 	}
@@ -279,14 +264,14 @@ func (p *process) trustProject(only []string) error {
 	if err := t.approved.approve(files); err != nil {
 		return err
 	}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(p.out, "trusted %s\n", visible(file))
-		readProjectFile(file, files[file]).write(p.out, "  ", nil)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(p.out, "trusted %s\n", visible(name))
+		readProjectFile(files[name], filepath.Base(name)).write(p.out, "  ")
 	}
 	return err
 }
 
-// pick keeps the files that the arguments name.
+// pick returns the files that the arguments name.
 func (p *process) pick(files map[string][]byte, args []string) (map[string][]byte, error) {
 	picked := map[string][]byte{}
 	for _, arg := range args {
@@ -303,27 +288,22 @@ func (p *process) pick(files map[string][]byte, args []string) (map[string][]byt
 	return picked, nil
 }
 
-// places are the paths that a file or folder can have been approved by. A file is not looked for behind a symbolic link
-// in its own place: see [approvals.has].
+// places returns the paths under which a file or folder may have been approved. It does not follow
+// a symbolic link in the place of a file; see [approvals.has].
 func places(p *process, arg string) []string {
-	path := absolute(p, arg)
-	dir, name := filepath.Split(path)
-	all := []string{path, filepath.Join(realPath(dir), name)}
-	if filepath.Base(filepath.Clean(dir)) == ".claude" { // which may be a link as well
-		all = append(all, filepath.Join(realPath(filepath.Dir(filepath.Clean(dir))), ".claude", name))
+	path, err := filepath.Abs(p.path(arg))
+	if err != nil {
+		path = arg
+	}
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	all := []string{path, filepath.Join(file.Real(dir), name)}
+	if filepath.Base(dir) == ".claude" { // which may be a link as well
+		all = append(all, filepath.Join(file.Real(filepath.Dir(dir)), ".claude", name))
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		all = append(all, realPath(path))
+		all = append(all, file.Real(path))
 	}
 	return all
-}
-
-func absolute(p *process, path string) string {
-	abs, err := filepath.Abs(p.path(path))
-	if err != nil {
-		return path
-	}
-	return abs
 }
 
 func (p *process) listTrusted() error {
@@ -336,21 +316,22 @@ func (p *process) listTrusted() error {
 		return nil
 	}
 	t := p.newTable()
-	for _, file := range slices.Sorted(maps.Keys(approved.Files)) {
+	for _, name := range slices.Sorted(maps.Keys(approved.Files)) {
 		state := "in force"
-		if approved.Files[file].faulty != nil {
+		a, ok := approved.get(name)
+		if !ok {
 			state = "damaged; not trusted"
-		} else if data, err := readRegular(file); err != nil {
-			state = "cannot be read: " + pathCause(err).Error()
-		} else if !approved.has(file, data) {
+		} else if data, err := file.ReadRegular(name, maxInput); err != nil {
+			state = "cannot be read: " + file.Cause(err).Error()
+		} else if !approved.has(name, data) {
 			state = "changed since; not trusted"
 		}
-		t.add(approved.Files[file].Approved.Local().Format("2006-01-02 15:04"), visible(file), state)
+		t.add(a.Approved.Local().Format("2006-01-02 15:04"), visible(name), state)
 	}
 	return t.write(p.out)
 }
 
-// revokeTrust takes approvals back: of files, of all files below a folder, or of this project.
+// revokeTrust revokes approvals: of files, of all files below a folder, or of this project.
 func (p *process) revokeTrust(args []string) error {
 	approved, err := p.approvals()
 	if err != nil {
@@ -365,27 +346,24 @@ func (p *process) revokeTrust(args []string) error {
 		if err != nil {
 			return err
 		}
-		for file := range t.files {
-			wanted = append(wanted, file)
-		}
+		wanted = slices.Collect(maps.Keys(t.files))
 	}
+	const sep = string(filepath.Separator)
 	var revoked []string
-	err = approved.update(func(files map[string]approval) {
-		for file := range files {
-			if slices.ContainsFunc(wanted, func(w string) bool {
-				return file == w || strings.HasPrefix(file, strings.TrimSuffix(w, string(filepath.Separator))+string(filepath.Separator))
-			}) {
-				delete(files, file)
-				revoked = append(revoked, file)
+	err = approved.update(func(files map[string]json.RawMessage) error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if slices.ContainsFunc(wanted, func(w string) bool { return name == w || strings.HasPrefix(name, strings.TrimSuffix(w, sep)+sep) }) {
+				delete(files, name)
+				revoked = append(revoked, name)
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.Sort(revoked)
-	for _, file := range revoked {
-		fmt.Fprintf(p.out, "no longer trusted: %s\n", visible(file))
+	for _, name := range revoked {
+		fmt.Fprintf(p.out, "no longer trusted: %s\n", visible(name))
 	}
 	if len(revoked) == 0 {
 		p.warn("nothing of that was trusted; 'tenon trust --list' shows what is")

@@ -16,16 +16,16 @@ import (
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
-// A view shows a run: the answer on standard output by its printer, the progress on the terminal, and what
-// went wrong on standard error.
+// A view shows a run: the answer on standard output, the progress on the terminal, and what went
+// wrong on standard error.
 type view struct {
 	p        *process
 	progress *progress
 	report   *reporter
 	stderr   *stderrView
-	printer  printer
+	format   string // of standard output
 	verbose  bool
-	offline  bool // no model decides which calls are made: each that fails is a failure of the run
+	offline  bool // no model decides on calls: each that fails is a failure of the run
 
 	turn    atomic.Bool       // a turn has begun and has no result yet; for any goroutine
 	started bool              // the init message has come
@@ -36,11 +36,11 @@ type view struct {
 	result  *agent.Result // the last
 }
 
-// A failedCall is a tool call that came to an error. It is told of at the end, when it is known which of them
-// were not allowed to run and need other words.
+// A failedCall is a tool call that came to an error. It is reported at the end, because a call that
+// was not allowed to run is reported in other words.
 type failedCall struct{ id, line string }
 
-// message shows one message. An error is that of standard output.
+// message shows a message. An error is that of standard output.
 func (v *view) message(m agent.Message) (err error) {
 	switch m := m.(type) {
 	case *agent.SystemInit:
@@ -56,7 +56,20 @@ func (v *view) message(m agent.Message) (err error) {
 		v.turn.Store(false)
 		v.result = m
 	}
-	v.progress.above(func() { err = v.printer.print(m) })
+	v.progress.above(func() { err = v.print(m) })
+	return err
+}
+
+// print writes what the output format has of a message.
+func (v *view) print(m agent.Message) error {
+	r, isResult := m.(*agent.Result)
+	switch {
+	case v.format == "stream-json", v.format == "json" && isResult:
+		return writeLine(v.p.out, m)
+	case v.format == "json" || !isResult || r.IsError:
+		return nil
+	}
+	_, err := io.WriteString(v.p.out, endLine(safeFor(v.p.out, cmp.Or(string(r.StructuredOutput), r.Result))))
 	return err
 }
 
@@ -78,8 +91,8 @@ func (v *view) init(m *agent.SystemInit) {
 	v.progress.change(func() { v.progress.begun, v.progress.activity = true, "waiting for the model" })
 }
 
-// warnedAttempt is the number of failed requests after which a run without a progress line warns that it may take a
-// while. If no answer came at all, the first failed request warns.
+// warnedAttempt is the failed request after which a run without a progress line warns that it may
+// take a while. If no answer came at all, the first one warns.
 const warnedAttempt = 3
 
 func (v *view) system(m *agent.System) {
@@ -94,7 +107,7 @@ func (v *view) system(m *agent.System) {
 		Message string `json:"error_message"`
 	}
 	if err := json.Unmarshal(m.Raw, &news); err != nil {
-		return // not as we know it: it is for those who read the stream
+		return // of an unknown form; readers of the stream get it
 	}
 	switch {
 	case m.Subtype == "informational" && news.Level == "warning":
@@ -105,11 +118,11 @@ func (v *view) system(m *agent.System) {
 		cause := clipText(cmp.Or(news.Message, news.Error), 200)
 		v.progress.set("waiting for the model: try %d of %d after: %s", news.Attempt, news.Max, cause)
 		v.note("request to the model failed (%s), try %d of %d in %d ms", cause, news.Attempt, news.Max, news.DelayMS)
-		told := warnedAttempt
+		warned := warnedAttempt
 		if news.Status == nil {
-			told = 1
+			warned = 1
 		}
-		if news.Attempt == told && v.progress == nil && !v.verbose {
+		if news.Attempt == warned && v.progress == nil && !v.verbose {
 			v.complain("the model cannot be asked (%s); it is tried up to %d times (--verbose shows each)", cause, news.Max)
 		}
 	}
@@ -144,21 +157,18 @@ func (v *view) user(m *agent.User) {
 	v.progress.set("waiting for the model")
 }
 
-// complain writes a line about something that went wrong, once. With stream-json it stands in the messages.
+// complain writes a line about a fault, once. With stream-json the messages have it.
 func (v *view) complain(format string, args ...any) {
-	if v.printer.streams() && !v.verbose {
-		return
+	if v.verbose || v.format != "stream-json" {
+		v.report.warn(oneLine(fmt.Sprintf(format, args...)))
 	}
-	v.report.warn(oneLine(fmt.Sprintf(format, args...)))
 }
 
-// note writes a line for those who asked for more.
+// note writes a line with --verbose.
 func (v *view) note(format string, args ...any) {
-	if !v.verbose {
-		return
+	if v.verbose {
+		v.report.note(oneLine(fmt.Sprintf(format, args...)))
 	}
-	line := oneLine(fmt.Sprintf(format, args...))
-	v.progress.above(func() { fmt.Fprintf(v.p.err, "tenon: %s\n", line) })
 }
 
 // showConnecting shows which servers are being connected, until the first turn begins.
@@ -174,7 +184,7 @@ func (v *view) showConnecting(ctx context.Context, client *agent.Client) {
 	})
 }
 
-// finish reports what is left to report when the run has ended, and how it ended.
+// finish reports what is left to report when the run has ended, and returns how it ended.
 func (v *view) finish(ctx context.Context, client *agent.Client) error {
 	if status, err := client.MCPStatus(ctx); err == nil {
 		for _, s := range status {
@@ -188,32 +198,36 @@ func (v *view) finish(ctx context.Context, client *agent.Client) error {
 		}
 	}
 	v.reportCalls()
-	if v.result == nil {
+	r := v.result
+	if r == nil {
 		return agent.ErrNoResult
 	}
-	r := v.result
-	if missing := int(v.asked.Load()) - v.made; missing > 0 && !r.IsError {
+	missing := int(v.asked.Load()) - v.made
+	if missing > 0 && !r.IsError {
 		v.complain("%s of the prompt was not made; the answer tells why", count(missing, "call"))
 	}
-	v.note("%s in %s, %d tokens in, %d out, about $%.4f", count(r.NumTurns, "turn"), seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
-	if err := runError(r); err != nil || !v.offline {
-		return err
-	}
-	if len(v.failed) > 0 || len(r.PermissionDenials) > 0 || int(v.asked.Load()) > v.made {
+	v.note("%s in %s, %d tokens in, %d out, about $%.4f",
+		count(r.NumTurns, "turn"), seconds(time.Duration(r.DurationMS)*time.Millisecond), r.Usage.InputTokens, r.Usage.OutputTokens, r.TotalCostUSD)
+	err := r.Err()
+	switch {
+	case errors.Is(err, agent.ErrMaxTurns):
+		return fmt.Errorf("stopped after %s; raise --max-turns for more", count(r.NumTurns, "turn"))
+	case errors.Is(err, agent.ErrMaxBudget):
+		return fmt.Errorf("stopped at an estimated $%.4f; raise --max-budget-usd for more", r.TotalCostUSD)
+	case err == nil && v.offline && (len(v.failed) > 0 || len(r.PermissionDenials) > 0 || missing > 0):
 		return errReported
 	}
-	return nil
+	return err
 }
 
-// expect counts the calls that a prompt spells out for the offline model. A call that fails, is not allowed or not made
-// is then a failure of the run: no model was there to decide otherwise.
+// expect counts the calls that a prompt spells out for the offline model.
 func (v *view) expect(prompt string) {
 	if v.offline {
 		v.asked.Add(int64(len(modeltest.OfflineCalls(prompt))))
 	}
 }
 
-// reportCalls tells of the calls that came to nothing, each once.
+// reportCalls reports the calls that failed or were not allowed, each once.
 func (v *view) reportCalls() {
 	denied := map[string]bool{}
 	if v.result != nil {
@@ -228,67 +242,3 @@ func (v *view) reportCalls() {
 		}
 	}
 }
-
-// runError is why a run failed, in the words of the command line; nil if it did not.
-func runError(r *agent.Result) error {
-	err := r.Err()
-	switch {
-	case errors.Is(err, agent.ErrMaxTurns):
-		return fmt.Errorf("stopped after %s; raise --max-turns for more", count(r.NumTurns, "turn"))
-	case errors.Is(err, agent.ErrMaxBudget):
-		return fmt.Errorf("stopped at an estimated $%.4f; raise --max-budget-usd for more", r.TotalCostUSD)
-	}
-	return err
-}
-
-// A printer writes a run to standard output.
-type printer interface {
-	print(m agent.Message) error
-	streams() bool // whether every message is written
-}
-
-func newPrinter(format string, p *process) printer {
-	switch format {
-	case "json":
-		return &resultPrinter{p.out}
-	case "stream-json":
-		return &streamPrinter{p.out}
-	}
-	return &textPrinter{p.out}
-}
-
-// textPrinter prints the answer.
-type textPrinter struct{ w io.Writer }
-
-func (t *textPrinter) streams() bool { return false }
-
-func (t *textPrinter) print(m agent.Message) error {
-	r, ok := m.(*agent.Result)
-	if !ok || r.IsError {
-		return nil
-	}
-	text := r.Result
-	if len(r.StructuredOutput) > 0 {
-		text = string(r.StructuredOutput)
-	}
-	_, err := io.WriteString(t.w, endLine(safeFor(t.w, text)))
-	return err
-}
-
-// resultPrinter prints the result message.
-type resultPrinter struct{ w io.Writer }
-
-func (j *resultPrinter) streams() bool { return false }
-
-func (j *resultPrinter) print(m agent.Message) error {
-	if _, ok := m.(*agent.Result); !ok {
-		return nil
-	}
-	return writeLine(j.w, m)
-}
-
-// streamPrinter prints every message on a line of its own, as it comes.
-type streamPrinter struct{ w io.Writer }
-
-func (s *streamPrinter) streams() bool               { return true }
-func (s *streamPrinter) print(m agent.Message) error { return writeLine(s.w, m) }
