@@ -34,7 +34,7 @@ func writeShape(b *strings.Builder, raw json.RawMessage, depth int) {
 	if b.Len() > maxShape {
 		return
 	}
-	switch s := (jsonscan.Scanner{Data: raw}); s.Peek() {
+	switch jsonscan.NewDecoder(raw).Kind() {
 	case '{':
 		writeObjectShape(b, raw, depth)
 	case '[':
@@ -92,7 +92,7 @@ func writeObjectShape(b *strings.Builder, raw json.RawMessage, depth int) {
 
 // readableJSON indents a JSON text of one or two lines, so that it can be read and searched by lines.
 func readableJSON(text string) string {
-	if strings.Count(text, "\n") > 1 || nestedDeeper(text, maxIndentDepth) {
+	if strings.Count(text, "\n") > 1 || jsonscan.Deeper([]byte(text), maxIndentDepth) {
 		return text
 	}
 	var b bytes.Buffer
@@ -101,27 +101,6 @@ func readableJSON(text string) string {
 		return text
 	}
 	return b.String()
-}
-
-// nestedDeeper reports whether a JSON text is nested deeper than limit.
-func nestedDeeper(text string, limit int) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 // isContainer reports whether a text is a JSON object or array.

@@ -23,7 +23,11 @@ const (
 	MaxBatch = 1000
 	// MaxParams is the largest number of members of params, including duplicates.
 	MaxParams = 1000
+	// MaxDepth is the number of levels that a message may nest, as in the official library.
+	MaxDepth = 1000
 )
+
+var errDepth = fmt.Errorf("JSON nests deeper than %d levels", MaxDepth)
 
 // ErrBatch reports a batch of more than MaxBatch messages.
 var ErrBatch error = InvalidRequest(fmt.Sprintf("a batch of more than %d messages", MaxBatch))
@@ -66,7 +70,7 @@ func (m *Message) Notification() bool { return m.hasMethod && m.ID == nil && m.M
 func (m *Message) Param(key string) json.RawMessage {
 	for i := len(m.fields) - 1; i >= 0; i-- {
 		if string(m.fields[i].key) == key {
-			if isNull(m.fields[i].value) {
+			if jsonscan.IsNull(m.fields[i].value) {
 				return nil
 			}
 			return m.fields[i].value
@@ -137,98 +141,81 @@ func Parse(raw []byte) (msgs []*Message, batch bool, err error) {
 	if err := checkText(raw); err != nil {
 		return nil, false, err
 	}
-	s := scanner{jsonscan.Scanner{Data: raw}}
-	if batch = s.Peek() == '['; batch {
-		err = s.batch(&msgs)
+	d := jsonscan.NewDecoder(raw)
+	if batch = d.Kind() == '['; batch {
+		err = d.Array(func() error {
+			if len(msgs) == MaxBatch {
+				return ErrBatch
+			}
+			m, err := decode(d)
+			msgs = append(msgs, m)
+			return err
+		})
 	} else {
-		m := new(Message)
-		msgs = []*Message{m}
-		err = s.message(0, m)
+		msgs = make([]*Message, 1)
+		msgs[0], err = decode(d)
 	}
 	if err == nil {
-		if s.Space(); s.Pos < len(raw) {
-			err = jsonscan.ErrSyntax
-		}
+		err = d.End()
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, batch, err
+	case jsonscan.Deeper(raw, MaxDepth):
+		return nil, batch, errDepth
 	}
 	return msgs, batch, nil
 }
 
-// A scanner reads messages.
-type scanner struct{ jsonscan.Scanner }
-
-func (s *scanner) batch(msgs *[]*Message) error {
-	return s.Container(']', func() error {
-		if len(*msgs) == MaxBatch {
-			return ErrBatch
-		}
-		m := new(Message)
-		*msgs = append(*msgs, m)
-		return s.message(1, m)
-	})
-}
-
-// message reads one message inside of nested arrays.
-func (s *scanner) message(nested int, m *Message) error {
-	if s.Peek() != '{' {
+// decode reads one message.
+func decode(d *jsonscan.Decoder) (*Message, error) {
+	m := new(Message)
+	if d.Kind() != '{' {
 		m.Fault = InvalidRequest("a message must be a JSON object")
-		return s.Skip(nested)
+		_, err := d.Value()
+		return m, err
 	}
 	m.fields = m.room[:0]
-	err := s.Container('}', func() error {
-		key, err := s.Key()
-		if err != nil {
-			return err
-		}
-		if string(key) == "params" && s.Peek() == '{' {
-			return s.params(nested+1, m)
-		}
-		value, err := s.Value(nested + 1)
+	err := d.Object(func(key []byte) error {
+		value, err := d.Value()
 		if err == nil {
-			m.set(key, value)
+			err = m.set(key, value)
 		}
 		return err
 	})
 	if err == nil {
 		m.check()
 	}
-	return err
+	return m, err
 }
 
-func (s *scanner) params(nested int, m *Message) error {
-	start := s.Pos
-	m.fields = m.fields[:0]
-	m.tooManyParams = false
-	err := s.Object(nested, func(key []byte, value json.RawMessage) {
-		if len(m.fields) == MaxParams {
-			m.tooManyParams = true
-			return
-		}
-		m.fields = append(m.fields, member{key, value})
-	})
-	m.Params = s.Data[start:s.Pos:s.Pos]
-	return err
-}
-
-func (m *Message) set(key []byte, value json.RawMessage) {
+func (m *Message) set(key []byte, value json.RawMessage) error {
 	switch string(key) {
 	case "id":
 		m.ID = value
 	case "method":
 		m.hasMethod = true
 		m.Method, _ = jsonscan.Text(value) // check reports a value that is not a string
-	case "params": // not an object: check reports it
+	case "params":
 		m.fields, m.Params, m.tooManyParams = m.fields[:0], nil, false
-		if !isNull(value) {
-			m.Params = value
+		if jsonscan.IsNull(value) {
+			return nil
 		}
+		m.Params = value
+		if value[0] != '{' {
+			return nil // check reports it
+		}
+		return jsonscan.Object(value, func(key []byte, value json.RawMessage) {
+			if m.tooManyParams = len(m.fields) == MaxParams; !m.tooManyParams {
+				m.fields = append(m.fields, member{key, value})
+			}
+		})
 	case "result":
 		m.Result = value
 	case "error":
 		m.Error = value
 	}
+	return nil
 }
 
 // check sets the Fault of a message that is a JSON object.
@@ -253,7 +240,7 @@ func (m *Message) check() {
 }
 
 func isID(raw json.RawMessage) bool {
-	return raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' || isNull(raw)
+	return raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' || jsonscan.IsNull(raw)
 }
 
 // Busy returns the error for a request beyond the limit of those served at a time.
@@ -292,26 +279,17 @@ func OversizedID(head, tail []byte) (json.RawMessage, bool) {
 var idAtEnd = regexp.MustCompile(`[,{]\s*"id"\s*:\s*("[^"\\]*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"[^"\\]*"\s*)?}\s*$`)
 
 func headID(head []byte) (json.RawMessage, bool) {
-	s := scanner{jsonscan.Scanner{Data: head}}
-	if s.Peek() != '{' {
-		return nil, false
-	}
+	d := jsonscan.NewDecoder(head)
 	var id json.RawMessage
-	_ = s.Container('}', func() error { // fails at the end of head
-		key, err := s.Key()
-		if err != nil {
-			return err
-		}
-		value, err := s.Value(1)
-		if err == nil && string(key) == "id" && s.Pos < len(head) && isID(value) {
+	_ = d.Object(func(key []byte) error { // fails at the end of head
+		value, err := d.Value()
+		if err == nil && string(key) == "id" && d.Offset() < len(head) && isID(value) {
 			id = value
 		}
 		return err
 	})
 	return id, id != nil && checkText(id) == nil
 }
-
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // checkText reports text that is not UTF-8.
 func checkText(raw []byte) error {

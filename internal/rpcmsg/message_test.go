@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/tenon-sdk/tenon/internal/growth"
-	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 func one(t *testing.T, raw string) *Message {
@@ -140,11 +139,11 @@ func TestDepthBombsAreRefusedCheaply(t *testing.T) {
 	deep := func(n int) []byte {
 		return []byte(`{"id":1,"method":"x","params":{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}`)
 	}
-	if _, _, err := Parse(deep(jsonscan.MaxDepth - 2)); err != nil {
-		t.Errorf("%d levels: %v", jsonscan.MaxDepth, err)
+	if _, _, err := Parse(deep(MaxDepth - 2)); err != nil {
+		t.Errorf("%d levels: %v", MaxDepth, err)
 	}
-	if _, _, err := Parse(deep(jsonscan.MaxDepth - 1)); err == nil {
-		t.Errorf("%d levels were accepted", jsonscan.MaxDepth+1)
+	if _, _, err := Parse(deep(MaxDepth - 1)); err == nil {
+		t.Errorf("%d levels were accepted", MaxDepth+1)
 	}
 }
 
@@ -214,7 +213,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		msgs, batch, err := Parse(raw)
 		valid := json.Valid(raw) && utf8.Valid(raw)
-		if valid && depth(raw) > jsonscan.MaxDepth {
+		if valid && depth(raw) > MaxDepth {
 			valid = false
 		}
 		if valid != (err == nil) {
