@@ -72,9 +72,10 @@ type InterruptReceipt struct {
 // that wait.
 func (c *Control) Interrupt(ctx context.Context, cancelQueued bool) (*InterruptReceipt, error) {
 	receipt := new(InterruptReceipt)
-	fields := struct {
-		Cancel bool `json:"cancel_queued,omitempty"`
-	}{cancelQueued}
+	fields := map[string]bool{}
+	if cancelQueued {
+		fields["cancel_queued"] = true
+	}
 	if err := c.s.interrupt(ctx, fields, receipt); err != nil {
 		return nil, err
 	}
@@ -83,10 +84,11 @@ func (c *Control) Interrupt(ctx context.Context, cancelQueued bool) (*InterruptR
 
 // CancelInput cancels an input that waits. It reports whether it was in time.
 func (c *Control) CancelInput(ctx context.Context, uuid string) (bool, error) {
-	r, err := requestAs[struct {
+	var r struct {
 		Cancelled bool `json:"cancelled"`
-	}](ctx, c, "cancel_async_message", map[string]string{"message_uuid": uuid})
-	return r != nil && r.Cancelled, err
+	}
+	err := c.s.control(ctx, "cancel_async_message", map[string]string{"message_uuid": uuid}, &r)
+	return r.Cancelled, err
 }
 
 // SetThinking changes the number of tokens that the model may think with. Nil means the number at the
@@ -102,20 +104,11 @@ func (c *Control) SetThinking(ctx context.Context, tokens *int, display string) 
 // "auto" has the CLI's classifier decide, and empty removes the restriction. If no server has the
 // name, SetMCPPermissionMode returns a warning and no error, because the server may be added later.
 func (c *Control) SetMCPPermissionMode(ctx context.Context, server, mode string) (warning string, err error) {
-	fields := struct {
-		Server string  `json:"serverName"`
-		Mode   *string `json:"mode"`
-	}{Server: server}
-	if mode != "" {
-		fields.Mode = &mode
-	}
-	r, err := requestAs[struct {
+	var r struct {
 		Warning string `json:"warning"`
-	}](ctx, c, "set_mcp_permission_mode_override", fields)
-	if err != nil {
-		return "", err
 	}
-	return r.Warning, nil
+	err = c.s.control(ctx, "set_mcp_permission_mode_override", map[string]any{"serverName": server, "mode": orNull(mode)}, &r)
+	return r.Warning, err
 }
 
 // ApplySettings overrides settings of the session, key by key. A null removes an override.
@@ -145,16 +138,17 @@ type File struct {
 // ReadFile reads a file of the session's folders under the rules of the CLI's tool Read. maxBytes
 // bounds the contents. Zero means the CLI's limit of 1 MB.
 func (c *Control) ReadFile(ctx context.Context, path string, maxBytes int) (*File, error) {
-	r, err := requestAs[struct {
+	fields := map[string]any{"path": path, "encoding": "base64"}
+	if maxBytes != 0 {
+		fields["max_bytes"] = maxBytes
+	}
+	var r struct {
 		Contents  string `json:"contents"`
 		Path      string `json:"absPath"`
 		Truncated bool   `json:"truncated"`
 		Encoding  string `json:"encoding"`
-	}](ctx, c, "read_file", struct {
-		Path     string `json:"path"`
-		MaxBytes int    `json:"max_bytes,omitempty"`
-		Encoding string `json:"encoding"`
-	}{path, maxBytes, "base64"})
+	}
+	err := c.s.control(ctx, "read_file", fields, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -195,15 +189,13 @@ func (c *Control) StopTask(ctx context.Context, taskID string) error {
 // BackgroundTasks moves the running commands and subagents to the background, or only the one of a
 // tool call. It reports whether there was any.
 func (c *Control) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
-	r, err := requestAs[struct {
-		Backgrounded *bool `json:"backgrounded"`
-	}](ctx, c, "background_tasks", struct {
+	r := struct {
+		Backgrounded bool `json:"backgrounded"`
+	}{true}
+	err := c.s.control(ctx, "background_tasks", struct {
 		ID string `json:"tool_use_id,omitempty"`
-	}{toolUseID})
-	if err != nil {
-		return false, err
-	}
-	return r.Backgrounded == nil || *r.Backgrounded, nil
+	}{toolUseID}, &r)
+	return err == nil && r.Backgrounded, err
 }
 
 // A TaskOutput is the end of the output of a background command.
@@ -255,13 +247,11 @@ func (c *Control) ReloadPlugins(ctx context.Context, o ReloadOptions) (*PluginRe
 
 // ReloadSkills reloads the skills from the disk and returns them.
 func (c *Control) ReloadSkills(ctx context.Context) ([]event.Command, error) {
-	r, err := requestAs[struct {
+	var r struct {
 		Skills []event.Command `json:"skills"`
-	}](ctx, c, "reload_skills", nil)
-	if err != nil {
-		return nil, err
 	}
-	return r.Skills, nil
+	err := c.s.control(ctx, "reload_skills", nil, &r)
+	return r.Skills, err
 }
 
 // Rename gives the session a title.

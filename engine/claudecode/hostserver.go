@@ -158,27 +158,21 @@ func (hs *hostSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcpserv
 // ListResources lists the server's resources.
 func (hs *hostSession) ListResources(ctx context.Context) ([]*mcp.Resource, error) {
 	all, err := hs.host.Resources(ctx, hs.name)
-	if err != nil {
-		return nil, err
-	}
 	var out []*mcp.Resource
 	for _, r := range all {
 		out = append(out, r.Resource)
 	}
-	return out, nil
+	return out, err
 }
 
 // ListResourceTemplates lists the server's resource templates.
 func (hs *hostSession) ListResourceTemplates(ctx context.Context) ([]*mcp.ResourceTemplate, error) {
 	all, err := hs.host.ResourceTemplates(ctx, hs.name)
-	if err != nil {
-		return nil, err
-	}
 	var out []*mcp.ResourceTemplate
 	for _, r := range all {
 		out = append(out, r.ResourceTemplate)
 	}
-	return out, nil
+	return out, err
 }
 
 // ReadResource reads a resource of the server.

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/tenon-sdk/tenon/engine/claudecode/event"
@@ -68,22 +69,12 @@ type Account struct {
 // UnmarshalJSON decodes the answer. A member in an unexpected form is left out and stays in Raw, so
 // that it does not end the session.
 func (i *Initialization) UnmarshalJSON(data []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
+	type plain Initialization
+	err := json.Unmarshal(data, (*plain)(i))
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok {
 		return err
 	}
 	i.Raw = slices.Clone(data)
-	for name, into := range map[string]any{
-		"commands": &i.Commands, "agents": &i.Agents, "models": &i.Models, "account": &i.Account,
-		"output_style": &i.OutputStyle, "available_output_styles": &i.OutputStyles,
-		"claude_code_version": &i.Version, "pid": &i.PID, "current_permission_mode": &i.PermissionMode,
-		"capabilities": &i.Capabilities, "hooks_applied": &i.HooksApplied,
-		"plugins_applied": &i.PluginsApplied, "mcp_servers_applied": &i.MCPServersApplied,
-	} {
-		if value, ok := all[name]; ok {
-			_ = json.Unmarshal(value, into)
-		}
-	}
 	return nil
 }
 

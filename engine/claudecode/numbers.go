@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"math/big"
+	"reflect"
 )
 
 // maxSafeInteger is the greatest integer that a float64 tells from its neighbours. The CLI reads the
@@ -99,27 +100,21 @@ func isLossless(raw json.RawMessage) bool {
 }
 
 // sameRounded reports whether two texts are the same JSON once their numbers are float64.
-func sameRounded(a, b json.RawMessage) bool { return equalJSON(a, b, func(*json.Decoder) {}) }
+func sameRounded(a, b json.RawMessage) bool { return equalJSON(a, b, false) }
 
 // sameExact reports whether two texts are the same JSON with the same digits.
-func sameExact(a, b json.RawMessage) bool { return equalJSON(a, b, (*json.Decoder).UseNumber) }
+func sameExact(a, b json.RawMessage) bool { return equalJSON(a, b, true) }
 
-func equalJSON(a, b json.RawMessage, set func(*json.Decoder)) bool {
-	x := canonical(a, set)
-	return x != nil && bytes.Equal(x, canonical(b, set))
-}
-
-// canonical returns JSON in one form, or nil if it is invalid.
-func canonical(raw json.RawMessage, set func(*json.Decoder)) []byte {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	set(d)
-	var v any
-	if d.Decode(&v) != nil {
-		return nil
+func equalJSON(a, b json.RawMessage, exact bool) bool {
+	var values [2]any
+	for i, raw := range []json.RawMessage{a, b} {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		if exact {
+			d.UseNumber()
+		}
+		if d.Decode(&values[i]) != nil {
+			return false
+		}
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return out
+	return reflect.DeepEqual(values[0], values[1])
 }

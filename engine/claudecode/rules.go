@@ -3,7 +3,6 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,22 +12,10 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// serverNames returns the names of the servers that the program gave, sorted.
-func serverNames(o *agent.Options) []string {
-	names := slices.Collect(maps.Keys(o.MCPServers))
-	if o.Host != nil {
-		for _, st := range o.Host.Status() {
-			names = append(names, st.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // knownServers returns the servers that rules can name.
 func knownServers(o *agent.Options) *permission.Servers {
 	var list []permission.Server
-	for _, key := range serverNames(o) {
+	for _, key := range kit.ServerNames(o) {
 		list = append(list, permission.Server{Key: key, Foreign: commonOf(o.MCPServers[key]).Scope == string(mcpconfig.ScopeProject)})
 	}
 	return permission.NewServers(list...)
@@ -75,7 +62,7 @@ func (s *session) addResourceRules() {
 func (s *session) resourceRule(tool, server string) permission.Decision {
 	names := []string{server}
 	if server == "" {
-		names = serverNames(s.opts)
+		names = kit.ServerNames(s.opts)
 	}
 	p := policy(s.opts, permission.Options{Allow: []string{tool}, Ask: s.opts.AskTools, Deny: s.opts.DisallowedTools})
 	strictest := permission.Decision{Behavior: permission.Allow}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/mcphost"
 )
 
@@ -58,24 +59,13 @@ func hasReference(texts ...string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "${") })
 }
 
-// lookupEnv returns a function that looks up variables in the options and then in the environment of
-// this process.
-func lookupEnv(o *agent.Options) func(name string) (string, bool) {
-	return func(name string) (string, bool) {
-		if v, ok := o.Env[name]; ok {
-			return v, true
-		}
-		return os.LookupEnv(name)
-	}
-}
-
 // serverEnv returns the environment of a server that the CLI starts: that of this process without the
 // credentials of the model, and the variables of its configuration, which may include them.
 func serverEnv(o *agent.Options, config map[string]string) map[string]string {
 	env := map[string]string{}
 	for _, kv := range os.Environ() {
 		name, value, ok := strings.Cut(kv, "=")
-		if !ok || name == "" || slices.Contains(nesting, name) || mcphost.IsModelCredential(name, lookupEnv(o)) {
+		if !ok || name == "" || slices.Contains(nesting, name) || mcphost.IsModelCredential(name, kit.Lookup(o.Env)) {
 			continue
 		}
 		if hasReference(value) { // the CLI expands it, so the value has to come from the CLI's own environment

@@ -211,7 +211,7 @@ func (v *servers) attach(configs map[string]mcphost.ServerConfig) ([]string, map
 func (v *servers) bridge(name string, c mcphost.InProcessServer) *attachedServer {
 	greeted := make(chan struct{})
 	o := &mcpbridge.Options{
-		ToolTimeout: c.CallTimeout, SessionID: v.opts.SessionID, LookupEnv: lookupEnv(v.opts), Logger: v.opts.Logger,
+		ToolTimeout: c.CallTimeout, SessionID: v.opts.SessionID, LookupEnv: kit.Lookup(v.opts.Env), Logger: v.opts.Logger,
 		Send: func(ctx context.Context, raw json.RawMessage) error { return v.send(ctx, name, greeted, raw) },
 	}
 	if own, ok := c.Provider.(*mcpserver.Server); ok {
@@ -219,7 +219,7 @@ func (v *servers) bridge(name string, c mcphost.InProcessServer) *attachedServer
 	}
 	p, ofHost := c.Provider.(*hostServer)
 	a := &adapter{
-		Provider: c.Provider, name: name, inputs: v.inputs, log: v.opts.Logger, siblings: func() []string { return serverNames(v.opts) },
+		Provider: c.Provider, name: name, inputs: v.inputs, log: v.opts.Logger, siblings: func() []string { return kit.ServerNames(v.opts) },
 		onElicit: kit.Elicit(v.opts), alwaysLoad: c.AlwaysLoad, logged: ofHost && p.host == v.ownHost,
 	}
 	return &attachedServer{

@@ -124,11 +124,15 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) { return s
 
 // SetModel changes the model. Empty means the CLI's default.
 func (s *session) SetModel(ctx context.Context, model string) error {
-	fields := map[string]*string{"model": nil}
-	if model != "" {
-		fields["model"] = &model
+	return s.control(ctx, "set_model", map[string]any{"model": orNull(model)}, nil)
+}
+
+// orNull returns a text, or nil if it is empty.
+func orNull(text string) any {
+	if text == "" {
+		return nil
 	}
-	return s.control(ctx, "set_model", fields, nil)
+	return text
 }
 
 // SetPermissionMode changes the permission mode.

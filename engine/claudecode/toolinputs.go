@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/tenon-sdk/tenon/engine/claudecode/event"
-	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // toolInputs keeps what the CLI loses of the inputs of tool calls.
@@ -281,31 +280,20 @@ type toolsCall struct {
 
 // readToolsCall reads a JSON-RPC message. It reports false for messages that are not calls of a model.
 func readToolsCall(raw json.RawMessage) (c toolsCall, ok bool) {
-	var method string
-	eachMember(raw, func(name string, value json.RawMessage) {
-		switch name {
-		case "method":
-			method, _ = jsonscan.Text(value)
-		case "id":
-			c.requestID = value
-		case "params":
-			eachMember(value, func(name string, value json.RawMessage) {
-				switch name {
-				case "name":
-					c.name, _ = jsonscan.Text(value)
-				case "arguments":
-					c.input = value
-				case "_meta":
-					eachMember(value, func(name string, value json.RawMessage) {
-						if name == toolUseIDKey {
-							c.id, _ = jsonscan.Text(value)
-						}
-					})
-				}
-			})
-		}
-	})
-	return c, method == "tools/call" && c.id != ""
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			Meta      struct {
+				ID string `json:"claudecode/toolUseId"`
+			} `json:"_meta"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(raw, &m) // the bridge reports a faulty message
+	c = toolsCall{m.ID, m.Params.Name, m.Params.Meta.ID, m.Params.Arguments}
+	return c, m.Method == "tools/call" && c.id != ""
 }
 
 // withInput returns a tools/call request with another input.
@@ -324,9 +312,4 @@ func withInput(raw, input json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return out
-}
-
-// eachMember calls f with the members of an object. Other values have none.
-func eachMember(object json.RawMessage, f func(name string, value json.RawMessage)) {
-	_ = jsonscan.Object(object, func(name []byte, value json.RawMessage) { f(string(name), value) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
@@ -77,7 +78,7 @@ func (e *Engine) askVersion(ctx context.Context, path string, o *agent.Options) 
 
 // warnOfVersion logs, once for each session, what the CLI is too old for.
 func (s *session) warnOfVersion(ctx context.Context, version string) {
-	startupWait, _ := lookupEnv(s.opts)("CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
+	startupWait, _ := kit.Lookup(s.opts.Env)("CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
 	switch {
 	case version == "":
 	case olderThan(version, startupWaitSince) && startupWait != "":

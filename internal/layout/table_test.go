@@ -91,14 +91,14 @@ var rooms = []room{
 			"internal/clip", "internal/toolname",
 		},
 	},
-	{path: "engine/claudecode/event", imports: []string{"agent", "internal/jsonscan"}},
+	{path: "engine/claudecode/event", imports: []string{"agent"}},
 	{path: "engine/claudecode/transcript", imports: []string{"agent", "internal/jsonl"}},
 	{
 		path: "engine/claudecode",
 		imports: []string{
 			"engine/internal/kit", "engine/claudecode/event",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolresult", "toolschema",
-			"internal/toolname", "internal/jsonl", "internal/jsonscan", "internal/subproc",
+			"internal/toolname", "internal/jsonl", "internal/subproc",
 		},
 		tests: []string{"engine/claudecode/transcript"},
 	},

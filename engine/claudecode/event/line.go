@@ -11,7 +11,6 @@ import (
 	"fmt"
 
 	"github.com/tenon-sdk/tenon/agent"
-	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
 // A Line is a decoded line of the CLI. Type is its type. Of the other fields at most one is set,
@@ -59,63 +58,55 @@ type Lifecycle struct {
 	State string `json:"state"`
 }
 
-// members are the members of a line that Decode reads.
-type members struct {
-	kind, requestID, parent  string
-	request, response, event json.RawMessage
+// head has the members of a line that Decode reads.
+type head struct {
+	Type      string          `json:"type"`
+	RequestID string          `json:"request_id"`
+	Parent    string          `json:"parent_tool_use_id"`
+	Request   json.RawMessage `json:"request"`
+	Response  json.RawMessage `json:"response"`
+	Event     json.RawMessage `json:"event"`
 }
 
-func scan(line []byte) (m members, err error) {
-	err = jsonscan.Object(line, func(name []byte, value json.RawMessage) {
-		switch string(name) {
-		case "type":
-			m.kind = text(value)
-		case "request_id":
-			m.requestID = text(value)
-		case "parent_tool_use_id":
-			m.parent = text(value)
-		case "request":
-			m.request = value
-		case "response":
-			m.response = value
-		case "event":
-			m.event = value
-		}
-	})
-	if err == nil && m.kind == "" {
-		err = errors.New("the line has no type")
+// lenient decodes JSON. A member in an unexpected form reads as absent.
+func lenient(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil
 	}
-	return m, err
+	return err
 }
 
 // Decode decodes a line. Unless streamed is set, stream events have no Message, which costs more
 // than the rest of them. The result refers to line.
 func Decode(line []byte, streamed bool) (*Line, error) {
-	m, err := scan(line)
-	if err != nil {
+	var h head
+	err := lenient(line, &h)
+	switch {
+	case err != nil:
 		return nil, err
+	case h.Type == "":
+		return nil, errors.New("the line has no type")
 	}
-	l := &Line{Type: m.kind}
-	switch m.kind {
+	l := &Line{Type: h.Type}
+	switch h.Type {
 	case "control_request":
-		r := &Request{ID: m.requestID, Body: m.request}
-		each(m.request, func(name string, value json.RawMessage) {
-			if name == "subtype" {
-				r.Subtype = text(value)
-			}
-		})
-		l.Request = r
+		var body struct {
+			Subtype string `json:"subtype"`
+		}
+		_ = lenient(h.Request, &body)
+		l.Request = &Request{ID: h.RequestID, Subtype: body.Subtype, Body: h.Request}
 	case "control_response":
-		l.Response, err = decode[Response](m.response)
+		l.Response, err = decode[Response](h.Response)
 	case "control_cancel_request":
-		l.Cancelled = m.requestID
+		l.Cancelled = h.RequestID
 	case "keep_alive":
 	case "transcript_mirror":
 		l.Mirror, err = decode[Mirror](line)
 	case "command_lifecycle":
 		l.Lifecycle, err = decode[Lifecycle](line)
 	case "stream_event":
-		l.ToolInput = toolInput(m.parent, m.event)
+		l.ToolInput = toolInput(h.Parent, h.Event)
 		if streamed {
 			l.Message, err = agent.DecodeMessage(line)
 		}
@@ -125,7 +116,7 @@ func Decode(line []byte, streamed bool) (*Line, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", m.kind, err)
+		return nil, fmt.Errorf("reading %s: %w", h.Type, err)
 	}
 	return l, nil
 }
@@ -148,13 +139,41 @@ func stateOf(m agent.Message) any {
 	return e
 }
 
-// each calls f with the members of an object. Other values have none.
-func each(object json.RawMessage, f func(name string, value json.RawMessage)) {
-	_ = jsonscan.Object(object, func(name []byte, value json.RawMessage) { f(string(name), value) })
+// A ToolInput is the part of a tool call in an event of the model's stream: its beginning or a piece
+// of its input.
+type ToolInput struct {
+	// Parent is the ID of the call whose subagent makes this call. It is empty for the main conversation.
+	Parent string
+	// Index is the index of the content block.
+	Index int
+	// Starts reports whether a content block begins. ID is the ID of the call, and empty if the block
+	// is not a tool call.
+	Starts bool
+	ID     string
+	// Piece is a piece of the input's JSON.
+	Piece string
 }
 
-// text returns the string that value is, or "" for any other value.
-func text(value json.RawMessage) string {
-	s, _ := jsonscan.Text(value)
-	return s
+// toolInput reads a stream event. It returns nil if the event has no part of a tool call.
+func toolInput(parent string, event json.RawMessage) *ToolInput {
+	var e struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+		Block struct {
+			Type string `json:"type"`
+			ID   string `json:"id"`
+		} `json:"content_block"`
+		Delta struct {
+			Piece string `json:"partial_json"`
+		} `json:"delta"`
+	}
+	_ = lenient(event, &e)
+	t := &ToolInput{Parent: parent, Index: e.Index, Starts: e.Type == "content_block_start", Piece: e.Delta.Piece}
+	if e.Block.Type == "tool_use" {
+		t.ID = e.Block.ID
+	}
+	if !t.Starts && (e.Type != "content_block_delta" || t.Piece == "") {
+		return nil
+	}
+	return t
 }

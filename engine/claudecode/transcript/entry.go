@@ -34,41 +34,50 @@ func (p *Problem) Unwrap() error { return p.Err }
 
 // An entry is a line of a transcript. A member in an unexpected form reads as absent.
 type entry struct {
-	Type, UUID, Parent, Logical string
-	Sidechain, Meta             bool
-	Timestamp                   time.Time
-	Dir, Branch, Entrypoint     string
-	CustomTitle, Title, Summary string
-	Tag                         *string
-	Message                     json.RawMessage
+	Type        string          `json:"type"`
+	UUID        string          `json:"uuid"`
+	Parent      string          `json:"parentUuid"`
+	Logical     string          `json:"logicalParentUuid"`
+	Sidechain   bool            `json:"isSidechain"`
+	Meta        bool            `json:"isMeta"`
+	Time        any             `json:"timestamp"`
+	Dir         string          `json:"cwd"`
+	Branch      string          `json:"gitBranch"`
+	Entrypoint  string          `json:"entrypoint"`
+	CustomTitle string          `json:"customTitle"`
+	Title       string          `json:"aiTitle"`
+	Summary     string          `json:"summary"`
+	Tag         *string         `json:"tag"`
+	Message     json.RawMessage `json:"message"`
 
 	line int
 	raw  json.RawMessage
 }
 
-// UnmarshalJSON reads a line.
-func (e *entry) UnmarshalJSON(data []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	for name, into := range map[string]any{
-		"type": &e.Type, "uuid": &e.UUID, "parentUuid": &e.Parent, "logicalParentUuid": &e.Logical,
-		"isSidechain": &e.Sidechain, "isMeta": &e.Meta, "timestamp": &e.Timestamp, "cwd": &e.Dir, "gitBranch": &e.Branch,
-		"entrypoint": &e.Entrypoint, "customTitle": &e.CustomTitle, "aiTitle": &e.Title, "summary": &e.Summary, "tag": &e.Tag,
-		"message": &e.Message,
-	} {
-		if value, ok := all[name]; ok {
-			_ = json.Unmarshal(value, into)
-		}
+// decodeEntry decodes a line.
+func decodeEntry(line []byte) (entry, error) {
+	e := entry{raw: line}
+	err := json.Unmarshal(line, &e)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok {
+		return e, err
 	}
 	switch {
 	case e.Type == "":
-		return errors.New("the entry has no type")
+		return e, errors.New("the entry has no type")
 	case e.UUID == "" && slices.Contains([]string{"user", "assistant", "system"}, e.Type):
-		return fmt.Errorf("the %s entry has no uuid", e.Type)
+		return e, fmt.Errorf("the %s entry has no uuid", e.Type)
 	}
-	return nil
+	return e, nil
+}
+
+// timestamp returns the time of the entry. It is zero if the entry has none.
+func (e *entry) timestamp() time.Time {
+	text, _ := e.Time.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // scan reads the lines of a transcript. If r does not begin with the file, numbered is false.
@@ -82,14 +91,12 @@ func scan(r io.Reader, path string, numbered bool) (all []entry, problems []*Pro
 			}
 			return all, problems
 		}
-		e := entry{raw: line.Data}
-		if numbered {
-			e.line = n
-		}
+		e, err := decodeEntry(line.Data)
 		if line.Oversized() {
 			err = errors.New("the line is too long")
-		} else {
-			err = json.Unmarshal(e.raw, &e)
+		}
+		if numbered {
+			e.line = n
 		}
 		if err != nil {
 			problems = append(problems, &Problem{path, e.line, err})

@@ -104,7 +104,7 @@ func messages(path string, q MessageQuery, sidechain bool) ([]Message, []*Proble
 			problems = append(problems, &Problem{path, e.line, err})
 			continue
 		}
-		out = append(out, Message{Message: m, UUID: e.UUID, ParentUUID: e.Parent, Time: e.Timestamp, Raw: e.raw})
+		out = append(out, Message{Message: m, UUID: e.UUID, ParentUUID: e.Parent, Time: e.timestamp(), Raw: e.raw})
 		if q.Limit > 0 && len(out) == q.Limit {
 			break
 		}

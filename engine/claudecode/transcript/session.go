@@ -193,14 +193,14 @@ func (t *titles) readNote(folder string) {
 // add adds what an entry says of its session.
 func (s *Session) add(e *entry, t *titles) {
 	if s.Created.IsZero() {
-		s.Created = e.Timestamp
+		s.Created = e.timestamp()
 	}
 	s.Dir, s.Entrypoint = cmp.Or(s.Dir, e.Dir), cmp.Or(s.Entrypoint, e.Entrypoint)
 	s.GitBranch = cmp.Or(e.Branch, s.GitBranch)
 	t.generated = cmp.Or(e.Summary, e.Title, t.generated)
 	switch {
 	case e.Type == "custom-title":
-		t.custom, t.at = e.CustomTitle, e.Timestamp
+		t.custom, t.at = e.CustomTitle, e.timestamp()
 	case e.Type == "tag" && e.Tag != nil:
 		s.Tag = *e.Tag
 	case e.Type == "user" && s.FirstPrompt == "" && !e.Meta && !e.Sidechain:

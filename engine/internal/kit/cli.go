@@ -123,7 +123,7 @@ func (f *Files) addCLIServers(o *agent.Options) {
 	if f.cli == nil {
 		return
 	}
-	own := programServers(o)
+	own := ServerNames(o)
 	free := f.cli.free(o)
 	for name := range f.cli.Servers {
 		if !slices.Contains(free, name) && !slices.Contains(own, name) { // of two with one name the CLI takes the program's

@@ -165,7 +165,7 @@ func (f *Files) addServers(o *agent.Options) {
 // free returns the names of the servers of the files that no server of the program's has, sorted, and reports the others.
 func (f *Files) free(o *agent.Options) []string {
 	var names []string
-	own := programServers(o)
+	own := ServerNames(o)
 	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 		place := f.places[name]
 		if by, taken := takenBy(own, name, !place.Untrusted); taken {
@@ -181,8 +181,8 @@ func (f *Files) free(o *agent.Options) []string {
 	return names
 }
 
-// programServers are the names of the servers that the program gives, sorted.
-func programServers(o *agent.Options) []string {
+// ServerNames returns the names of the servers that the program gives, sorted.
+func ServerNames(o *agent.Options) []string {
 	names := slices.Collect(maps.Keys(o.MCPServers))
 	if o.Host != nil {
 		for _, s := range o.Host.Status() {
@@ -190,7 +190,7 @@ func programServers(o *agent.Options) []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // takenBy returns the server whose tools could have the names of those of a server called name. A server that is not
