@@ -121,10 +121,7 @@ func (v *servers) connect(ctx context.Context, configs map[string]mcphost.Server
 			return nil, fmt.Errorf("claude-code: %w", err)
 		}
 	case len(hosted) > 0:
-		o := v.opts
-		h, err := mcphost.New(&mcphost.Options{
-			Servers: hosted, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: kit.Roots(o), Elicit: kit.Elicit(o),
-		})
+		h, err := kit.NewHost(v.opts, hosted)
 		if err != nil {
 			return nil, fmt.Errorf("claude-code: %w", err)
 		}
@@ -167,23 +164,11 @@ func (v *servers) hostOf(name string) *mcphost.Host {
 	return v.hosts[name]
 }
 
-// wait waits for the servers of the session's host as a first turn does. Of Options.Host, which the
-// program has started, it waits for the server with the permission prompt tool.
+// wait waits for the servers as a first turn does.
 func (v *servers) wait(ctx context.Context) error {
-	o := v.opts
-	if v.ownHost != nil {
-		err := v.ownHost.WaitFirstTurn(ctx, mcphost.WaitInput{
-			Named: o.AllowedTools, PermissionPromptTool: o.PermissionPromptTool,
-			ToolSearchOff: o.ToolSearch == agent.ToolSearchOff, ToolSearchSet: o.ToolSearch != "", BaseURL: o.Env["ANTHROPIC_BASE_URL"],
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if o.Host == nil || o.PermissionPromptTool == "" {
-		return nil
-	}
-	return o.Host.ReadyFor(ctx, o.PermissionPromptTool)
+	return kit.WaitFirstTurn(ctx, v.ownHost, v.opts, mcphost.WaitInput{
+		ToolSearchOff: v.opts.ToolSearch == agent.ToolSearchOff, BaseURL: v.opts.Env["ANTHROPIC_BASE_URL"],
+	})
 }
 
 // attach opens a bridge for each server in this process that has none. It returns the names and the

@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,30 +15,28 @@ import (
 const (
 	// maxNames bounds the names of withheld tools in the system prompt, and in each later announcement.
 	maxNames = toolsearch.DefaultSummary
-	// maxGone bounds the names of tools that went, in one announcement.
+	// maxGone bounds the names of removed tools in one announcement.
 	maxGone = 1 << 10
 )
 
-// rewind forgets what the conversation has had since m, when the model knew of what told says.
-func (s *session) rewind(m transcript.Position, told *toolset.Announced) {
+// rewind removes what was added to the conversation since m. announced is what the model knew then.
+func (s *session) rewind(m transcript.Position, announced *toolset.Announced) {
 	s.history.Rewind(m)
-	s.finder.Announced = told
+	s.finder.Announced = announced
 }
 
-// keep notes that the API has taken the conversation as it is.
-func (s *session) keep() {
+// markAccepted notes that the API has accepted the conversation.
+func (s *session) markAccepted() {
 	s.accepted = s.history.Position()
 	s.finder.Accepted = s.finder.Announced
-	s.heard.fresh = nil
+	s.delivered.fresh = nil
 }
 
-// introduce makes the parts of the system prompt that tell of the servers. They are made once, before
-// the first turn: what changes later is announced in the conversation, so that the prompt before it
-// stays the same.
+// introduce makes the parts of the system prompt about the servers, once, before the first turn. Later
+// changes are announced in the conversation, so that the prompt stays the same.
 func (s *session) introduce() {
 	now := &toolset.Announced{Tools: map[string]bool{}, Instructions: map[string]bool{}}
-	status := s.serverStatus()
-	if text := instructions(status, s.permissions(), func(server string) bool { return false }, now.Instructions); text != "" {
+	if text := instructions(s.serverStatus(), s.permissions(), nil, now.Instructions); text != "" {
 		s.system = append(s.system, text)
 	}
 	if withheld := s.withheld(); len(withheld) > 0 {
@@ -52,7 +51,7 @@ func (s *session) introduce() {
 const namesIntro = "# Tools that have to be loaded\n\nBeside the tools that you have been given there are these. " +
 	"Load what you need with " + toolset.SearchTool + " before you call it; where only servers and numbers are listed, search for what you need.\n\n"
 
-// withheld are the tools whose definitions the model does not have from the start.
+// withheld returns the tools whose definitions the model has to load.
 func (s *session) withheld() []toolsearch.Tool {
 	if !s.finder.Active {
 		return nil
@@ -66,63 +65,45 @@ func (s *session) withheld() []toolsearch.Tool {
 	return tools
 }
 
-// announce tells the model what has changed about the servers since it was last told. It is called
-// before each request; a conversation that does not end with the user's words has to wait.
+// announce tells the model before a request what has changed about the servers. If the conversation does
+// not end with a message of the user, the announcement waits for a later request.
 func (s *session) announce() {
 	f, h := &s.finder, &s.history
-	revision := s.revision()
-	if n := len(h.Entries); n == 0 || h.Entries[n-1].Role != transcript.RoleUser || f.Announced.Table == s.table && f.Announced.Revision == revision {
+	before, revision := f.Announced, s.revision()
+	if n := len(h.Entries); n == 0 || h.Entries[n-1].Role != transcript.RoleUser || before.Table == s.table && before.Revision == revision {
 		return
 	}
 	now := &toolset.Announced{Tools: map[string]bool{}, Instructions: map[string]bool{}, Table: s.table, Revision: revision}
+	maps.Copy(now.Instructions, before.Instructions)
 	var parts []string
-	withheld := s.withheld()
 	var fresh []toolsearch.Tool
-	for _, t := range withheld {
+	for _, t := range s.withheld() {
 		now.Tools[t.FullName] = true
-		if !f.Announced.Tools[t.FullName] {
+		if !before.Tools[t.FullName] {
 			fresh = append(fresh, t)
 		}
 	}
 	if len(fresh) > 0 {
 		parts = append(parts, fmt.Sprintf("%d more tools can be loaded with %s now:\n%s", len(fresh), toolset.SearchTool, toolsearch.Summary(fresh, maxNames)))
 	}
-	if gone := missing(f.Announced.Tools, now.Tools); len(gone) > 0 && f.Active {
-		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), clip.Text(strings.Join(gone, ", "), maxGone)))
+	gone := maps.Clone(before.Tools)
+	maps.DeleteFunc(gone, func(name string, _ bool) bool { return now.Tools[name] })
+	if len(gone) > 0 && f.Active {
+		names := strings.Join(slices.Sorted(maps.Keys(gone)), ", ")
+		parts = append(parts, fmt.Sprintf("%d tools are no longer available: %s", len(gone), clip.Text(names, maxGone)))
 	}
-	for server := range f.Announced.Instructions {
-		now.Instructions[server] = true
-	}
-	if text := instructions(s.serverStatus(), s.permissions(), func(server string) bool { return f.Announced.Instructions[server] }, now.Instructions); text != "" {
+	if text := instructions(s.serverStatus(), s.permissions(), before.Instructions, now.Instructions); text != "" {
 		parts = append(parts, text)
 	}
-	if now.Pending = s.pendingText(); now.Pending != "" && now.Pending != f.Announced.Pending {
+	if names := s.connecting(); len(names) > 0 && f.Active {
+		now.Pending = fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
+			clip.Text(oneLines(names), maxGone), toolset.SearchTool)
+	}
+	if now.Pending != "" && now.Pending != before.Pending {
 		parts = append(parts, now.Pending)
 	}
 	if len(parts) > 0 {
 		s.tell("<system-reminder>\n" + strings.Join(parts, "\n\n") + "\n</system-reminder>")
 	}
 	f.Announced = now
-}
-
-// pendingText tells of servers that are still connecting; empty when there are none, or no search.
-func (s *session) pendingText() string {
-	names := s.connecting()
-	if len(names) == 0 || !s.finder.Active {
-		return ""
-	}
-	return fmt.Sprintf("These MCP servers are still connecting: %s. Their tools will appear shortly; %s waits for them.",
-		clip.Text(oneLines(names), maxGone), toolset.SearchTool)
-}
-
-// missing are the names that were there and are no longer, sorted.
-func missing(before, now map[string]bool) []string {
-	var gone []string
-	for name := range before {
-		if !now[name] {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
-	return gone
 }

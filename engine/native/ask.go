@@ -16,10 +16,10 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// errDenied is the cause of a turn's end by a verdict that denies and interrupts.
+// errDenied is the cause of a turn's end by a denial that interrupts.
 var errDenied = errors.New("native: a denial ended the turn")
 
-// permit decides whether a call may run, and with which arguments. A call that may not is answered.
+// permit decides whether a call may run. It returns the arguments, or the answer to a call that may not.
 func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) {
 	args, hooks := t.preToolUse(c, args, t.s.opts.Hooks.PreToolUse)
 	r := c.tool.Request()
@@ -37,7 +37,7 @@ func (t *turn) permit(c *call, args json.RawMessage) (json.RawMessage, *answer) 
 	return nil, t.deny(c, args, d, d.Message, true)
 }
 
-// deny answers a call that may not run, and lists it. An automatic denial is a message of its own.
+// deny answers a call that may not run and records it. Automatic denials are reported by a message.
 func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text string, automatic bool) *answer {
 	if transcript.IsBlank(text) {
 		text = fmt.Sprintf("Permission to use %s has been denied.", c.use.Name)
@@ -58,7 +58,7 @@ func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text s
 	return &a
 }
 
-// ask asks whoever can answer about a call.
+// ask asks the hooks, the program or its prompt tool about a call.
 func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.RawMessage, *answer) {
 	v, args, err := t.permissionRequest(c, args)
 	if v == nil && err == nil && !t.stopped.Load() {
@@ -141,7 +141,7 @@ func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResu
 	return &v, nil
 }
 
-// update applies the updates that a verdict carries. What is faulty in them is reported.
+// update applies the permission updates of a verdict and reports faulty ones.
 func (s *session) update(updates []permission.Update) {
 	if len(updates) == 0 {
 		return
@@ -162,7 +162,7 @@ func (s *session) update(updates []permission.Update) {
 	}
 }
 
-// sourceOf says where the server of a tool was defined.
+// sourceOf returns where the server of a tool was defined.
 func (s *session) sourceOf(t *toolset.Tool) string {
 	if t.Host == nil {
 		return "" // the engine's own

@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// callsOf returns the whole calls of a response, as the program received them.
+// callsOf returns the complete calls of a response.
 func callsOf(r *messages.Response) []*call {
 	var calls []*call
 	for _, use := range r.Uses() {
@@ -28,7 +28,7 @@ func callsOf(r *messages.Response) []*call {
 	return calls
 }
 
-// misuse answers a call of a tool that there is not, or not for the model, in the words of the CLI.
+// misuse answers a call of a tool that does not exist or is hidden, in the form of the CLI.
 func misuse(c *call, format string, args ...any) *answer {
 	text := "<tool_use_error>Error: " + toolresult.EscapeHostTags(strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")) + "</tool_use_error>"
 	return &answer{
@@ -37,11 +37,10 @@ func misuse(c *call, format string, args ...any) *answer {
 	}
 }
 
-// runCalls runs the calls of one response and returns the answers in the order of the calls. Calls
-// of tools that may run together run together as long as they follow on each other, up to the
-// bound; every other call waits for all before it. Each answer is reported as soon as it and all
-// before it are there.
-func (t *turn) runCalls(calls []*call, report func(*call, answer)) []answer {
+// runCalls runs the calls of one response and returns the answers in the order of the calls. Parallel calls
+// that follow each other run concurrently, up to the limit; every other call waits for all before it. Each
+// answer is reported as soon as all before it are.
+func (t *turn) runCalls(calls []*call) []answer {
 	answers := make([]answer, len(calls))
 	for start := 0; start < len(calls); {
 		end := start + 1
@@ -50,13 +49,13 @@ func (t *turn) runCalls(calls []*call, report func(*call, answer)) []answer {
 				end++
 			}
 		}
-		t.runGroup(calls[start:end], answers[start:end], report)
+		t.runGroup(calls[start:end], answers[start:end])
 		start = end
 	}
 	return answers
 }
 
-// resolve finds the call's tool, and reports whether the call may run together with others.
+// resolve finds the call's tool and reports whether the call may run concurrently with others.
 func (t *turn) resolve(c *call) bool {
 	if c.tool == nil {
 		c.tool = t.s.table.ByName[c.use.Name]
@@ -64,13 +63,8 @@ func (t *turn) resolve(c *call) bool {
 	return c.tool != nil && c.tool.Parallel()
 }
 
-// runGroup runs calls that may run together.
-func (t *turn) runGroup(calls []*call, answers []answer, report func(*call, answer)) {
-	if len(calls) == 1 {
-		answers[0] = t.runOne(calls[0])
-		report(calls[0], answers[0])
-		return
-	}
+// runGroup runs calls concurrently.
+func (t *turn) runGroup(calls []*call, answers []answer) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, t.s.opts.MaxToolConcurrency)
 	done := make([]chan struct{}, len(calls))
@@ -83,9 +77,9 @@ func (t *turn) runGroup(calls []*call, answers []answer, report func(*call, answ
 			answers[i] = t.runOne(c)
 		})
 	}
-	for i, c := range calls {
+	for i := range calls {
 		<-done[i]
-		report(c, answers[i])
+		t.report(answers[i])
 	}
 	wg.Wait()
 }
@@ -123,12 +117,12 @@ func (t *turn) unmade(c *call) answer {
 	return errorAnswer(c, textStopped)
 }
 
-// await looks for the tool of a call that the table does not have: its server may be connecting
-// still, and then the call waits for it. It answers the call if there is no such tool.
+// await looks for a tool that is not in the table, and waits for its server if that is connecting. It
+// answers the call if there is no such tool.
 func (t *turn) await(c *call) *answer {
 	hosts := t.s.hosts()
 	name := c.use.Name
-	for range 2 { // as it is now, and once its server has come up
+	for range 2 { // now, and once its server has connected
 		h, server, pending := toolset.ServerOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status == mcphost.StatusPending })
 		t.s.refreshTable(t.ctx)
 		if tl := t.s.table.ByName[name]; tl != nil { // after the status: it may have come up just now
@@ -158,7 +152,7 @@ func (t *turn) await(c *call) *answer {
 	return misuse(c, textNoTool, name)
 }
 
-// hidden says why a tool that a server has is kept from the model; empty if none has it.
+// hidden returns why a tool is hidden from the model. It is empty if no server has the tool.
 func (t *turn) hidden(name string) string {
 	for _, h := range t.s.hosts() {
 		mt, ok := h.Tool(name)
@@ -184,32 +178,35 @@ func (t *turn) call(c *call) answer {
 		return t.unmade(c)
 	}
 	began := time.Now()
-	if c.tool.Own {
-		a := t.callOwn(c, args)
-		return t.postToolUse(c, args, time.Since(began), a)
-	}
-	res, err := c.tool.Host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	var a answer
-	switch {
-	case t.ctx.Err() != nil:
-		a = errorAnswer(c, textInterrupted)
-	case err != nil:
-		a = failedCall(c, err)
-	default:
-		a = t.convert(c, args, res)
+	if c.tool.Own {
+		a = t.callOwn(c, args)
+	} else {
+		a = t.callServer(c, args)
 	}
 	return t.postToolUse(c, args, time.Since(began), a)
 }
 
+func (t *turn) callServer(c *call, args json.RawMessage) answer {
+	res, err := c.tool.Host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
+	switch {
+	case t.ctx.Err() != nil:
+		return errorAnswer(c, textInterrupted)
+	case err != nil:
+		return failedCall(c, err)
+	}
+	return t.convert(c, args, res)
+}
+
 const textNoTool = "No such tool available: %s"
 
-// failedCall answers a call that got no answer.
+// failedCall answers a call that has no result.
 func failedCall(c *call, err error) answer {
-	var ce *mcphost.CallError
+	ce, isCall := errors.AsType[*mcphost.CallError](err)
 	switch {
 	case errors.Is(err, mcphost.ErrUnknownTool), errors.Is(err, mcphost.ErrUnknownServer):
 		return *misuse(c, textNoTool, c.use.Name)
-	case errors.As(err, &ce):
+	case isCall:
 		return errorAnswer(c, ce.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return errorAnswer(c, fmt.Sprintf("MCP server %q tool %q timed out", c.tool.Server, c.tool.Name))
@@ -217,7 +214,7 @@ func failedCall(c *call, err error) answer {
 	return errorAnswer(c, fmt.Sprintf("MCP server %q tool %q: %v", c.tool.Server, c.tool.Name, err))
 }
 
-// convert makes a tool's result readable for the model and keeps it for the program.
+// convert answers a call with the tool's result, in the forms for the model and the program.
 func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) answer {
 	t.s.named.addFrom(c.tool.Server, res)
 	blocks := toolresult.Convert(t.ctx, c.tool.Server, c.tool.Name, res, &toolresult.ConvertOptions{Save: t.s.store.Save})
@@ -228,12 +225,7 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 	if len(content) == 0 {
 		content = noOutput(c)
 	}
-	return answer{
-		result: &agent.ToolResultBlock{
-			ToolUseID: c.use.ID, IsError: res.IsError, Content: content,
-		},
-		raw: rawResult(res),
-	}
+	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, IsError: res.IsError, Content: content}, raw: rawResult(res)}
 }
 
 // noOutput stands for an empty result.
@@ -241,8 +233,8 @@ func noOutput(c *call) agent.Content {
 	return agent.TextContent(fmt.Sprintf("(%s completed with no output)", c.use.Name))
 }
 
-// rawResult is a tool's own result in the form of the CLI: its blocks, or an object if there is
-// more to it than blocks, or "Error: " and the text.
+// rawResult returns a tool's own result in the form of the CLI: its blocks, an object if it has more than
+// blocks, or "Error: " and the text.
 func rawResult(res *mcpserver.Result) json.RawMessage {
 	if res.IsError {
 		return transcript.Encode("Error: " + strings.ToValidUTF8(res.Text(), "\uFFFD"))

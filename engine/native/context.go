@@ -11,19 +11,19 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// tokensOf estimates the tokens of a number of bytes of JSON or text.
+// tokensOf estimates the tokens of JSON or text by its bytes.
 func tokensOf(bytes int) int64 { return int64(bytes+3) / 4 }
 
 // noteContext records the parts of the next request for ContextUsage.
 func (s *session) noteContext(r *messages.Request) {
-	sent := s.offer.Sent
+	sent := s.definitions.Sent
 	loaded := func(tl *toolset.Tool) bool { return slices.Contains(sent, tl) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.context = &contextState{model: r.Model, table: s.table, loaded: loaded, system: len(r.System), messages: s.history.Size()}
 }
 
-// noteCounted keeps what the API counted of the latest request.
+// noteCounted records the API's count of the latest request.
 func (s *session) noteCounted(u agent.Usage) {
 	total := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens + u.OutputTokens
 	if total == 0 {
@@ -36,7 +36,7 @@ func (s *session) noteCounted(u agent.Usage) {
 	s.context = &state
 }
 
-// ContextUsage says what the latest request was made of, or the first would be.
+// ContextUsage returns the parts of the latest request, or of the first one if there was none.
 func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error) {
 	if s.life.Err() != nil {
 		return nil, agent.ErrClosed
@@ -53,7 +53,7 @@ func (s *session) ContextUsage(ctx context.Context) (*agent.ContextUsage, error)
 	return state.usage(s.output.tools()), nil
 }
 
-// firstContext is what the first request would be made of by now.
+// firstContext returns the parts of the first request as it would be now.
 func (s *session) firstContext(ctx context.Context) *contextState {
 	t := toolset.NewTable(ctx, s.hosts(), toolset.TableOptions{Policy: s.permissions(), Servers: s.knownServers(), PromptTool: s.opts.PermissionPromptTool})
 	search := !s.searchOff() && s.finder.Mode.Searches(t.DeferrableSize(), s.wantedModel())
@@ -63,7 +63,8 @@ func (s *session) firstContext(ctx context.Context) *contextState {
 	}
 }
 
-// usage breaks the context down. What the API counted beyond the estimates of the rest is the conversation.
+// usage returns the usage by category. The part of the API's count that exceeds the estimates of the rest
+// is the conversation.
 func (c *contextState) usage(own []toolset.APITool) *agent.ContextUsage {
 	u := &agent.ContextUsage{Model: c.model}
 	var mcpTokens, deferred, ownTokens int64

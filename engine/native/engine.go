@@ -9,6 +9,7 @@
 package native
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 )
@@ -109,35 +111,24 @@ func (e *Engine) connect(env environ) (*messages.Client, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.shared == nil {
-		a, err := messages.NewClient(e.config(), environ(nil).get)
-		if err != nil {
+		var err error
+		if e.shared, err = messages.NewClient(e.config(), environ(nil).get); err != nil {
 			return nil, err
 		}
-		e.shared = a
 	}
 	return e.shared, nil
 }
 
 func (e *Engine) config() *messages.Config {
 	o := &e.opts
-	idle := o.IdleTimeout
-	if idle == 0 {
-		idle = DefaultIdleTimeout
-	}
 	return &messages.Config{
 		APIKey: o.APIKey, AuthToken: o.AuthToken, BaseURL: o.BaseURL,
-		HTTPClient: o.HTTPClient, ClientOptions: o.ClientOptions, Idle: idle,
+		HTTPClient: o.HTTPClient, ClientOptions: o.ClientOptions, Idle: cmp.Or(o.IdleTimeout, DefaultIdleTimeout),
 	}
 }
 
 func (e *Engine) maxRetries() int {
-	switch e.opts.MaxRetries {
-	case 0:
-		return DefaultMaxRetries
-	case NoRetries:
-		return 0
-	}
-	return e.opts.MaxRetries
+	return max(0, cmp.Or(e.opts.MaxRetries, DefaultMaxRetries))
 }
 
 // The defaults of [Options].
@@ -157,3 +148,14 @@ func (e *Engine) priceOf(model string) (Price, bool) {
 	spec, ok := messages.SpecOf(model)
 	return spec.Price, ok
 }
+
+// environ looks variables up in an overlay and then in the process environment.
+type environ map[string]string
+
+func (e environ) get(name string) string {
+	v, _ := e.lookup(name)
+	return v
+}
+
+// lookup looks a variable up, empty or not.
+func (e environ) lookup(name string) (string, bool) { return kit.Lookup(e)(name) }

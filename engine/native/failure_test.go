@@ -21,6 +21,16 @@ import (
 	"github.com/tenon-sdk/tenon/modeltest"
 )
 
+// A retryNote is the payload of an api_retry message.
+type retryNote struct {
+	Attempt    int    `json:"attempt"`
+	MaxRetries int    `json:"max_retries"`
+	DelayMS    int64  `json:"retry_delay_ms"`
+	Status     int    `json:"error_status"`
+	Error      string `json:"error"`
+	Message    string `json:"error_message"`
+}
+
 // retries are the api_retry messages among msgs.
 func retries(t *testing.T, msgs []agent.Message) []retryNote {
 	t.Helper()

@@ -235,11 +235,11 @@ func TestAnnouncementsGrowWithTheServers(t *testing.T) {
 			for i := range status {
 				status[i] = mcphost.ServerStatus{Name: fmt.Sprint("s", i), Status: mcphost.StatusConnected, Instructions: strings.Repeat(tags, 50)}
 			}
-			return func() { instructions(status, nil, func(string) bool { return false }, map[string]bool{}) }
+			return func() { instructions(status, nil, nil, map[string]bool{}) }
 		},
 		"long instructions": func(n int) func() {
 			status := []mcphost.ServerStatus{{Name: "s", Status: mcphost.StatusConnected, Instructions: strings.Repeat(tags, n)}}
-			return func() { instructions(status, nil, func(string) bool { return false }, map[string]bool{}) }
+			return func() { instructions(status, nil, nil, map[string]bool{}) }
 		},
 		"long names": func(n int) func() {
 			names := strings.Split(strings.Repeat("<x> ", n), " ")

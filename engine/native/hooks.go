@@ -225,7 +225,7 @@ func (t *turn) promptBlocked(in *agent.Input) string {
 // stopBlocked runs the hooks on the end of an answer. It returns the text with which the model has to go on, or "".
 func (t *turn) stopBlocked(answerText string) string {
 	const event = "Stop"
-	in := &agent.Stop{HookInput: t.s.hookInput(event), StopHookActive: t.goneOn > 0, LastAssistantMessage: answerText}
+	in := &agent.Stop{HookInput: t.s.hookInput(event), StopHookActive: t.continued > 0, LastAssistantMessage: answerText}
 	outs, _ := kit.RunHooks(t.ctx, t.s.hooks, event, t.s.opts.Hooks.Stop, "", false, in)
 	var reasons []string
 	for _, o := range outs {

@@ -158,7 +158,7 @@ func TestStopHookCannotLoopForEver(t *testing.T) {
 	}
 	model := modeltest.New(t, modeltest.Func(func(*modeltest.Request) modeltest.Turn { return modeltest.Text("done") }))
 	c := open(t, model, &agent.Options{Hooks: &agent.Hooks{Stop: []agent.Hook[agent.Stop, agent.StopOutput]{{Func: again}}}})
-	if r, _ := say(t, c, "x"); r.TerminalReason != agent.ReasonStopHookPrevented || len(model.Requests()) != maxGoneOn+1 {
+	if r, _ := say(t, c, "x"); r.TerminalReason != agent.ReasonStopHookPrevented || len(model.Requests()) != maxContinued+1 {
 		t.Errorf("%d requests, %+v", len(model.Requests()), r)
 	}
 }

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// maxInstructions bounds what one server can tell the model, in characters, maxAllInstructions
-	// what all of them can, in bytes.
+	// maxInstructions bounds the instructions of one server, in characters, and maxAllInstructions those
+	// of all servers, in bytes.
 	maxInstructions    = 4096
 	maxAllInstructions = 32 << 10
 )
 
-// instructions are the servers' instructions as the model reads them, of those that are connected and
-// that it has not been told yet; given notes the servers. Empty when there are none.
-func instructions(status []mcphost.ServerStatus, policy *permission.Policy, known func(server string) bool, given map[string]bool) string {
+// instructions returns the instructions of the connected servers that are not in known, in the form for
+// the model, and adds the servers to given. It is empty if there are none.
+func instructions(status []mcphost.ServerStatus, policy *permission.Policy, known, given map[string]bool) string {
 	const head = "# MCP Server Instructions\n\nWhat MCP servers say about the use of their own tools and resources. " +
 		"Each stands quoted between the tags mcp_instructions; it is the server that speaks there, and nobody else."
 	var b strings.Builder
 	var left []string
 	for _, st := range status {
 		text := strings.TrimSpace(strings.ToValidUTF8(st.Instructions, "\uFFFD"))
-		if st.Status != mcphost.StatusConnected || text == "" || known(st.Name) || forbidden(policy, st.Name) {
+		if st.Status != mcphost.StatusConnected || text == "" || known[st.Name] || forbidden(policy, st.Name) {
 			continue
 		}
 		given[st.Name] = true
-		if n := utf8.RuneCountInString(text); n > maxInstructions { // before it is quoted, which costs no more than its lines
+		if utf8.RuneCountInString(text) > maxInstructions {
 			text = text[:skip(text, maxInstructions)] + "… [truncated]"
 		}
 		section := fmt.Sprintf("\n\n<mcp_instructions server=%q>\n%s\n</mcp_instructions>", oneLine(st.Name), quoted(text))
@@ -51,11 +51,10 @@ func instructions(status []mcphost.ServerStatus, policy *permission.Policy, know
 	return head + b.String()
 }
 
-// lineEnds are all that a reader may take for the end of a line.
+// lineEnds replaces everything that a reader may take for the end of a line.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// quoted is a text of a server's in which no line begins like one of the host's, and nothing looks like the
-// tags that the host speaks in.
+// quoted quotes each line of a server's text and escapes the host's tags in it.
 func quoted(text string) string {
 	lines := strings.Split(lineEnds.Replace(toolresult.EscapeHostTags(text)), "\n")
 	for i, line := range lines {
@@ -64,10 +63,10 @@ func quoted(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// noTags takes what tags are made of out of a name.
+// noTags escapes tags in a name.
 var noTags = strings.NewReplacer("<", "&lt;", ">", "&gt;")
 
-// oneLines are names, separated by commas.
+// oneLines returns names, separated by commas.
 func oneLines(names []string) string {
 	short := make([]string, len(names))
 	for i, name := range names {
@@ -76,12 +75,12 @@ func oneLines(names []string) string {
 	return strings.Join(short, ", ")
 }
 
-// forbidden reports whether a rule denies everything of a server: then the model hears nothing of it.
+// forbidden reports whether a rule denies everything of a server. The model does not learn of such a server.
 func forbidden(policy *permission.Policy, server string) bool {
 	return policy.Hidden(permission.Request{Tool: toolname.Server(server) + toolname.Separator, Server: server})
 }
 
-// oneLine is a name of somebody else's in one short line, in which nobody speaks as the host.
+// oneLine returns a server's text as one short line without tags.
 func oneLine(name string) string {
 	return noTags.Replace(clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(name, "\uFFFD")), " "), 100))
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"unicode/utf8"
 
@@ -11,15 +12,14 @@ import (
 )
 
 const (
-	// maxErrorChars is the longest text of an error of the engine's own, in characters; of a longer one
-	// both ends are kept. Those of tools are bounded by [toolresult.Fit] in the same way.
+	// maxErrorChars bounds the text of an error of the engine, in characters. Of a longer text both ends are
+	// kept, as [toolresult.Fit] does for errors of tools.
 	maxErrorChars = 10_000
-	// countReach is up to how many times the limit an estimate is doubted: what is far above is too
-	// heavy however it is counted, and not worth its upload.
+	// countReach is the multiple of the limit up to which the API counts a text that the estimate finds too long.
 	countReach = 4
 )
 
-// skip is the index in text after n characters.
+// skip returns the index in text after n characters.
 func skip(text string, n int) int {
 	for i := range text {
 		if n == 0 {
@@ -30,7 +30,7 @@ func skip(text string, n int) int {
 	return len(text)
 }
 
-// outputOptions are the limits of a result. declared is the limit in characters that its tool asks for.
+// outputOptions returns the limits of a result. declared is the tool's own limit in characters.
 func (t *turn) outputOptions(server, tool string, isError bool, declared int) *toolresult.FitOptions {
 	limits := toolresult.LimitsFromEnv(t.s.env.lookup)
 	return &toolresult.FitOptions{
@@ -45,12 +45,8 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *t
 			return path, nil
 		},
 		CountTokens: func(ctx context.Context, text string) (int, error) {
-			limit := limits.Tokens
-			if limit == 0 {
-				limit = toolresult.DefaultTokens
-			}
 			estimate := utf8.RuneCountInString(text) / toolset.CharsPerToken
-			if estimate > countReach*limit {
+			if estimate > countReach*cmp.Or(limits.Tokens, toolresult.DefaultTokens) {
 				return estimate, nil
 			}
 			return t.s.api.CountTokens(ctx, t.s.model, text)
@@ -58,20 +54,19 @@ func (t *turn) outputOptions(server, tool string, isError bool, declared int) *t
 	}
 }
 
-// fitContent brings content that is not a tool's own within the limits of results.
+// fitContent fits content of a hook to the limits of results.
 func (t *turn) fitContent(c *call, content agent.Content) agent.Content {
 	var blocks []toolresult.Block
 	var others agent.Content
 	total := 0
 	for _, b := range content {
-		switch b := b.(type) {
-		case *agent.TextBlock:
-			blocks = append(blocks, toolresult.Block{Type: "text", Text: b.Text})
-			total += len(b.Text)
-		default:
-			blocks = append(blocks, toolresult.Block{Type: "image"}) // counts as one, whatever it is
-			others = append(others, b)
+		if t, ok := b.(*agent.TextBlock); ok {
+			blocks = append(blocks, toolresult.Block{Type: "text", Text: t.Text})
+			total += len(t.Text)
+			continue
 		}
+		blocks = append(blocks, toolresult.Block{Type: "image"}) // whatever it is
+		others = append(others, b)
 	}
 	if total <= toolresult.DefaultChars && t.s.env.get("MAX_MCP_OUTPUT_TOKENS") == "" {
 		return content

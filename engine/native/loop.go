@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
@@ -19,8 +21,7 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// run is the session's goroutine: one turn after the other until the input ends, the session
-// cannot go on, or Close.
+// run is the session's goroutine. It runs turns until the input ends, the session cannot go on, or Close.
 func (s *session) run(problems []permission.Problem) {
 	defer close(s.done)
 	defer close(s.out)
@@ -45,8 +46,8 @@ func (s *session) run(problems []permission.Problem) {
 	}
 }
 
-// start waits for the servers as the first turn has to, and reports what is wrong with the rules. If the
-// turn ends meanwhile, the next one starts anew.
+// start waits for the servers as the first turn does, and reports faulty rules. If the turn ends
+// meanwhile, the next turn starts again.
 func (s *session) start(t *turn, problems []permission.Problem) error {
 	if err := t.firstWait(); err != nil || t.ctx.Err() != nil {
 		return err
@@ -65,39 +66,31 @@ func (s *session) start(t *turn, problems []permission.Problem) error {
 	return nil
 }
 
-// firstWait waits for the session's own servers as the first turn has to, and of a shared host, which is
-// waited for by whoever started it, for the one server that has the permission prompt tool. It returns
-// early, without an error, when the turn ends.
-func (t *turn) firstWait() (err error) {
+// firstWait waits for the session's servers before the first turn. It returns nil when the turn ends.
+func (t *turn) firstWait() error {
 	s := t.s
 	s.mu.Lock()
 	own := s.own
 	s.mu.Unlock()
-	if own != nil {
-		err = own.WaitFirstTurn(t.ctx, mcphost.WaitInput{
-			Named: s.opts.AllowedTools, HookServers: hookServers(s.settings.Hooks), PermissionPromptTool: s.opts.PermissionPromptTool,
-			ToolSearchOff: s.searchOff(), ToolSearchSet: s.opts.ToolSearch != "", BaseURL: s.engine.opts.BaseURL,
-		})
-	}
-	if name := s.opts.PermissionPromptTool; err == nil && name != "" && s.shared != nil {
-		err = s.shared.ReadyFor(t.ctx, name)
-	}
+	err := kit.WaitFirstTurn(t.ctx, own, s.opts, mcphost.WaitInput{
+		HookServers: hookServers(s.settings.Hooks), ToolSearchOff: s.searchOff(), BaseURL: s.engine.opts.BaseURL,
+	})
 	if t.ctx.Err() != nil && s.life.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-// refreshTable brings the table up to date with what the servers offer.
+// refreshTable updates the table to what the servers offer.
 func (s *session) refreshTable(ctx context.Context) {
 	if s.table == nil || !s.table.Current(s.hosts(), s.permissions().Rules(permission.Deny), len(s.builtins())) {
 		s.freshTable(ctx)
 	}
 }
 
-// freshTable makes the table anew. If ctx ends meanwhile the tools that were not looked at are not in it, and it
-// is made again when the next one is wanted.
-func (s *session) freshTable(ctx context.Context) *toolset.Table {
+// freshTable makes the table anew. If ctx ends meanwhile, the table is incomplete and the next refresh
+// makes it again.
+func (s *session) freshTable(ctx context.Context) {
 	s.table = toolset.NewTable(ctx, s.hosts(), toolset.TableOptions{
 		Policy: s.permissions(), Servers: s.knownServers(), PromptTool: s.opts.PermissionPromptTool, Quarantined: s.quarantined,
 		Builtins: s.builtins(), Before: s.table,
@@ -112,18 +105,16 @@ func (s *session) freshTable(ctx context.Context) *toolset.Table {
 			s.opts.Logger.Warn("tool left out", "session", s.opts.SessionID, "server", r.Server, "tool", r.Name, "reason", r.Reason)
 		}
 	}
-	return s.table
 }
 
-// The most rounds in a row that lead nowhere.
+// Limits of unusable responses in a row.
 const (
 	maxMalformed = 3
 	maxPaused    = 20
-	maxGoneOn    = 25
+	maxContinued = 25
 )
 
-// newTurn begins the turn of an input that was taken. It ends with [turn.end]; an interrupt that came
-// before it has a turn ends it at once.
+// newTurn begins the turn of an input. An interrupt that came before the turn ends it at once.
 func (s *session) newTurn() *turn {
 	t := &turn{s: s, began: time.Now()}
 	t.ctx, t.cancel = context.WithCancelCause(s.life)
@@ -143,13 +134,13 @@ func (s *session) newTurn() *turn {
 	return t
 }
 
-// end ends the turn, whose result is known. An interrupt that came after that, and after another input,
-// is meant for the other's turn.
+// end ends a turn that has its result. An interrupt that came after the result, and after another input,
+// applies to the turn of that input.
 func (t *turn) end() {
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late := errors.Is(context.Cause(t.ctx), errInterrupted) && !t.over
+	late := errors.Is(context.Cause(t.ctx), errInterrupted) && !t.aborted
 	s.interrupt, s.busy = nil, false
 	s.interrupted = late && len(s.inbox) > 0
 	if t.clock != nil {
@@ -158,36 +149,38 @@ func (t *turn) end() {
 	t.cancel(nil)
 }
 
-// run answers the turn's input and returns its result; nil if the session was closed. A turn that ended
-// before it began has its result at once.
+// run answers the turn's input and returns the result, or nil if the session was closed.
 func (t *turn) run(in *agent.Input) *agent.Result {
 	s := t.s
-	s.preferModel()
+	s.mu.Lock()
+	s.fallback = 0
+	s.mu.Unlock()
 	s.refreshTable(t.ctx)
 	s.greet()
-	t.start, t.told = s.history.Position(), s.finder.Announced
-	s.heard.turn = nil
-	if t.ctx.Err() != nil {
-		return t.tooLate(in)
+	t.start, t.announced = s.history.Position(), s.finder.Announced
+	s.delivered.turn = nil
+	if in.UUID != "" {
+		t.uuids = append(t.uuids, in.UUID)
+	}
+	if t.ctx.Err() != nil { // the model reads the input in the next turn
+		s.addInput(in, s.enter(t.ctx, in.Content))
+		return t.abort(nil, agent.ReasonAbortedStreaming)
 	}
 	s.reportRepairs()
 	if why, reason := t.accept(in); why != "" {
-		return t.result(agent.SubtypeErrorDuringExecution, reason, why)
+		return t.fail(reason, why)
 	}
-	if r := t.hookStopped(); r != nil {
-		return r
+	result := t.hookStopped()
+	for result == nil && s.life.Err() == nil {
+		result = t.step()
 	}
-	for {
-		if result := t.step(); result != nil || s.life.Err() != nil {
-			if s.life.Err() != nil {
-				return nil
-			}
-			return result
-		}
+	if s.life.Err() != nil {
+		return nil
 	}
+	return result
 }
 
-// greet opens a turn with the init message. What there was to say before the first one follows it.
+// greet opens a turn with the init message. The messages that came before the first one follow it.
 func (s *session) greet() {
 	s.emit(s.initMessage())
 	s.greeted = true
@@ -198,12 +191,9 @@ func (s *session) greet() {
 	}
 }
 
-// accept takes an input into the conversation, unless a hook blocks it, or it is a command that cannot
-// be carried out. It returns why it does not, and the reason of a turn that ends with that.
+// accept adds an input to the conversation, unless a hook blocks it, or it is a command that fails. In
+// those cases it returns why, and the reason of a turn that ends with that.
 func (t *turn) accept(in *agent.Input) (why, reason string) {
-	if in.UUID != "" {
-		t.uuids = append(t.uuids, in.UUID)
-	}
 	if why := t.promptBlocked(in); why != "" {
 		return why, agent.ReasonHookStopped
 	}
@@ -211,8 +201,7 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 	if why != "" {
 		return why, agent.ReasonTurnSetupFailed
 	}
-	t.s.history.AddUser(parts...)
-	t.s.replay(in, parts)
+	t.s.addInput(in, parts)
 	for _, text := range t.s.startContext {
 		t.s.tell(text)
 	}
@@ -221,18 +210,7 @@ func (t *turn) accept(in *agent.Input) (why, reason string) {
 	return "", ""
 }
 
-// tooLate is the result of a turn that was interrupted before it began: the model reads of its input in the next.
-func (t *turn) tooLate(in *agent.Input) *agent.Result {
-	if in.UUID != "" {
-		t.uuids = append(t.uuids, in.UUID)
-	}
-	parts := t.s.enter(t.ctx, in.Content)
-	t.s.history.AddUser(parts...)
-	t.s.replay(in, parts)
-	return t.aborted(nil, agent.ReasonAbortedStreaming)
-}
-
-// step asks the model once and does what it says. It returns the result when the turn is over.
+// step makes one request to the model and runs its calls. It returns the result when the turn is over.
 func (t *turn) step() *agent.Result {
 	if r := t.overBudget(); r != nil {
 		return r
@@ -243,15 +221,15 @@ func (t *turn) step() *agent.Result {
 	resp, f := t.request()
 	switch {
 	case t.ctx.Err() != nil:
-		return t.aborted(resp, agent.ReasonAbortedStreaming)
+		return t.abort(resp, agent.ReasonAbortedStreaming)
 	case f != nil:
-		return t.failed(f)
+		return t.requestFailed(f)
 	}
 	t.last = resp
 	if resp.Stop == "refusal" {
 		return t.refused(resp)
 	}
-	calls := t.take(resp)
+	calls := t.addResponse(resp)
 	switch {
 	case len(calls) > 0:
 		return t.answerCalls(calls)
@@ -259,11 +237,11 @@ func (t *turn) step() *agent.Result {
 		t.paused++
 		return t.overTurns()
 	}
-	return t.finished(resp)
+	return t.finish(resp)
 }
 
-// take adds a response to the history and returns the calls in it.
-func (t *turn) take(resp *messages.Response) []*call {
+// addResponse adds a response to the history and returns its calls.
+func (t *turn) addResponse(resp *messages.Response) []*call {
 	var calls []*call
 	var ids []string
 	var parts []transcript.Part
@@ -283,35 +261,37 @@ func (t *turn) take(resp *messages.Response) []*call {
 		ids = append(ids, c.use.ID)
 	}
 	t.s.history.AddAssistant(resp.Asked, parts, ids)
-	t.s.keep()
-	t.silence(resp)
+	t.s.markAccepted()
+	t.emitEmpty(resp)
 	return calls
 }
 
-// silence is the message for a response in which nothing was said, if there is anything to learn from it:
-// that it stands in the place of what broke off, or, for the whole conversation, that the API has
-// accepted what was there before.
-func (t *turn) silence(resp *messages.Response) {
-	if len(t.supersedes) == 0 && (len(t.heard) > 0 || !t.s.opts.ReplayUserMessages) {
-		return
+// emitEmpty emits a message for a response without content if the program needs one: to learn which
+// messages it replaces or, with ReplayUserMessages, that the API has accepted the conversation.
+func (t *turn) emitEmpty(resp *messages.Response) {
+	if len(t.supersedes) > 0 || len(t.sent) == 0 && t.s.opts.ReplayUserMessages {
+		t.emitAssistant(t.assistant(resp, nil))
 	}
-	m := t.assistant(resp, nil)
+}
+
+// emitAssistant emits a message of the model, in place of those of responses that broke off.
+func (t *turn) emitAssistant(m *agent.Assistant) {
 	m.Supersedes = t.supersedes
 	t.supersedes, t.orphans = nil, nil
-	t.s.heard.turn = append(t.s.heard.turn, m.UUID)
 	t.s.emit(m)
+	t.s.delivered.turn = append(t.s.delivered.turn, m.UUID)
 }
 
 var errCutOff = errors.New(textCutOff) //nolint:staticcheck // sentences that the model reads
 
-// answerCalls runs the calls of a response and adds the answers to the conversation, with whatever
-// else was said in the meantime.
+// answerCalls runs the calls of a response and adds the answers, and inputs that have arrived meanwhile,
+// to the conversation.
 func (t *turn) answerCalls(calls []*call) *agent.Result {
 	t.paused = 0
 	if t.spent() {
 		t.stopped.Store(true)
 	}
-	answers := t.runCalls(calls, t.report)
+	answers := t.runCalls(calls)
 	var parts []transcript.Part
 	for _, a := range answers {
 		parts = append(parts, a.part())
@@ -323,7 +303,7 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 		}
 	}
 	if t.ctx.Err() != nil {
-		return t.aborted(nil, agent.ReasonAbortedTools)
+		return t.abort(nil, agent.ReasonAbortedTools)
 	}
 	t.postToolBatch(calls, answers)
 	t.addContext()
@@ -334,7 +314,10 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 			return r
 		}
 	}
-	for _, in := range t.s.waiting() { // the model will be asked again, so they are for this turn
+	for _, in := range t.s.waiting() { // this turn goes on with them
+		if in.UUID != "" {
+			t.uuids = append(t.uuids, in.UUID)
+		}
 		if why, _ := t.accept(in); why != "" {
 			t.s.warn("prompt_blocked", "%s", why)
 		}
@@ -342,28 +325,23 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 	return t.hookStopped()
 }
 
-// report hands out the answer to a call.
-func (t *turn) report(_ *call, a answer) {
-	m := &agent.User{
-		Message:       agent.UserMessage{Role: transcript.RoleUser, Content: agent.Content{a.result}},
-		ToolUseResult: a.raw, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
-	}
-	t.s.emit(m)
-	t.s.heard.add(m.UUID)
+// report emits the answer to a call.
+func (t *turn) report(a answer) {
+	m := t.s.userMessage(agent.Content{a.result})
+	m.ToolUseResult = a.raw
+	t.s.deliver(m)
 }
 
-// overMalformed ends a turn in which the model cannot get a call out whole.
+// overMalformed ends a turn in which the model makes only unusable calls.
 func (t *turn) overMalformed(calls []*call) *agent.Result {
-	bad := !slices.ContainsFunc(calls, func(c *call) bool { return c.inputErr == nil })
-	if !bad {
+	if slices.ContainsFunc(calls, func(c *call) bool { return c.inputErr == nil }) {
 		t.malformed = 0
 		return nil
 	}
 	if t.malformed++; t.malformed < maxMalformed {
 		return nil
 	}
-	return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonMalformedToolUse,
-		fmt.Sprintf("The model made %d tool calls in a row with an input that could not be used.", t.malformed))
+	return t.fail(agent.ReasonMalformedToolUse, fmt.Sprintf("The model made %d tool calls in a row with an input that could not be used.", t.malformed))
 }
 
 func (t *turn) overTurns() *agent.Result {
@@ -386,18 +364,20 @@ func (t *turn) overBudget() *agent.Result {
 	return t.result(agent.SubtypeErrorMaxBudget, agent.ReasonBudgetExhausted, fmt.Sprintf("Reached maximum budget ($%v)", t.s.opts.MaxBudgetUSD))
 }
 
-// finished is the result of a turn that the model ended.
-func (t *turn) finished(resp *messages.Response) *agent.Result {
+// finish ends a turn whose last response has no calls, or has the model go on.
+func (t *turn) finish(resp *messages.Response) *agent.Result {
+	cutOff := true
 	switch resp.Stop {
 	case "max_tokens":
 		t.s.warn("max_tokens", "The answer was cut off at its limit of tokens (Options.MaxTokens).")
 	case "model_context_window_exceeded":
 		t.s.warn("context_window", "The answer was cut off: the conversation fills the model's context window.")
 	case "pause_turn":
-		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonModelError,
-			fmt.Sprintf("The model paused %d times in a row.", maxPaused))
+		return t.fail(agent.ReasonModelError, fmt.Sprintf("The model paused %d times in a row.", maxPaused))
+	default:
+		cutOff = false
 	}
-	if t.s.output != nil && resp.Stop != "max_tokens" && resp.Stop != "model_context_window_exceeded" {
+	if t.s.output != nil && !cutOff {
 		return t.remind()
 	}
 	why := t.stopBlocked(resp.Text())
@@ -407,86 +387,76 @@ func (t *turn) finished(resp *messages.Response) *agent.Result {
 	if why == "" || t.ctx.Err() != nil {
 		return t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
 	}
-	if t.goneOn++; t.goneOn > maxGoneOn {
-		return t.result(agent.SubtypeErrorDuringExecution, agent.ReasonStopHookPrevented, fmt.Sprintf("Stop hooks made the model go on %d times.", maxGoneOn))
+	if t.continued++; t.continued > maxContinued {
+		return t.fail(agent.ReasonStopHookPrevented, fmt.Sprintf("Stop hooks made the model go on %d times.", maxContinued))
 	}
 	t.s.tell(why)
 	t.addContext()
 	return t.overTurns()
 }
 
-// refused is the result of a turn whose answer the model refused. The API wants what led to it taken
-// out of the conversation, or it goes on refusing.
+// refused ends a turn in which the model refused to answer. The turn is removed from the conversation:
+// otherwise the API refuses later requests as well.
 func (t *turn) refused(resp *messages.Response) *agent.Result {
-	t.s.rewind(t.start, t.told)
+	t.s.rewind(t.start, t.announced)
 	t.s.accepted = t.start
-	t.supersedes = append(t.supersedes, t.s.heard.turn...)
-	t.s.heard = heard{}
+	t.supersedes = append(t.supersedes, t.s.delivered.turn...)
+	t.s.delivered = delivered{}
 	var details struct {
 		Category    string `json:"category"`
 		Explanation string `json:"explanation"`
 	}
 	_ = json.Unmarshal(resp.StopDetails, &details)
-	text := transcript.TextModelRefused
-	if details.Explanation != "" {
-		text += " " + details.Explanation
-	}
+	text := strings.TrimSpace(transcript.TextModelRefused + " " + details.Explanation)
 	t.s.note("model_refusal_no_fallback", struct {
 		Model    string `json:"original_model"`
 		Category string `json:"api_refusal_category,omitempty"`
 		Content  string `json:"content"`
 	}{resp.Model, details.Category, text})
-	t.synthetic("invalid_request", text)
-	r := t.result(agent.SubtypeSuccess, agent.ReasonModelError, "")
-	r.IsError, r.Result = true, text
-	return r
+	return t.resultAsAnswer("invalid_request", agent.ReasonModelError, text)
 }
 
-// failed is the result of a turn that ended with a failed request. If the API refused what is new
-// in the conversation, that is taken out again, so that the conversation survives it.
-func (t *turn) failed(f *messages.Failure) *agent.Result {
-	if f.Status == 400 || f.Status == 413 {
+// requestFailed ends a turn with the failure of a request. If the API refused the request, what it has not
+// accepted is removed from the conversation, so that later requests can succeed.
+func (t *turn) requestFailed(f *messages.Failure) *agent.Result {
+	if f.Status == http.StatusBadRequest || f.Status == http.StatusRequestEntityTooLarge {
 		t.dropRefused(f)
 	}
-	t.synthetic(f.Kind, f.Text)
 	reason := agent.ReasonAPIError
-	if f.Status == 400 && strings.Contains(f.Text, "prompt is too long") {
+	if f.Status == http.StatusBadRequest && strings.Contains(f.Text, "prompt is too long") {
 		reason = agent.ReasonPromptTooLong
 	}
-	r := t.result(agent.SubtypeSuccess, reason, "")
-	r.IsError, r.Result, r.APIErrorStatus = true, f.Text, f.Status
+	r := t.resultAsAnswer(f.Kind, reason, f.Text)
+	r.APIErrorStatus = f.Status
 	return r
 }
 
-// dropRefused takes out of the conversation what the API has not accepted yet.
+// dropRefused removes from the conversation what the API has not accepted. Calls whose results are
+// removed get an error as their result.
 func (t *turn) dropRefused(f *messages.Failure) {
 	h := &t.s.history
 	t.s.rewind(t.s.accepted, t.s.finder.Accepted)
-	t.supersedes = append(t.supersedes, t.s.heard.fresh...)
-	t.s.heard.fresh = nil
-	n := len(h.Entries)
-	if n == 0 || len(h.Entries[n-1].Calls) == 0 {
+	t.supersedes = append(t.supersedes, t.s.delivered.fresh...)
+	t.s.delivered.fresh = nil
+	if len(h.Entries) == 0 {
 		return
 	}
 	var parts []transcript.Part
-	for _, id := range h.Entries[n-1].Calls {
-		parts = append(parts, transcript.Part{Raw: transcript.Encode(&agent.ToolResultBlock{
-			ToolUseID: id, IsError: true,
-			Content: agent.TextContent(transcript.DroppedResult(f.Text)),
-		})})
+	for _, id := range h.Entries[len(h.Entries)-1].Calls {
+		parts = append(parts, transcript.ErrorResult(id, transcript.DroppedResult(f.Text)))
 	}
 	h.AddUser(parts...)
 }
 
-// aborted is the result of a turn that was interrupted, among tool calls or while the model spoke.
-// resp is what had arrived of its response by then.
-func (t *turn) aborted(resp *messages.Response, reason string) *agent.Result {
+// abort ends a turn that was interrupted, during tool calls or a request. resp is the part of the response
+// that has arrived.
+func (t *turn) abort(resp *messages.Response, reason string) *agent.Result {
 	if t.s.life.Err() != nil {
 		return nil
 	}
 	text := "[Request interrupted by user]"
 	if reason == agent.ReasonAbortedTools {
-		text = "[Request interrupted by user for tool use]"
+		text = textInterrupted
 	}
 	subtype, message := agent.SubtypeErrorDuringExecution, "The turn was interrupted."
 	switch cause := context.Cause(t.ctx); {
@@ -497,32 +467,21 @@ func (t *turn) aborted(resp *messages.Response, reason string) *agent.Result {
 		message = fmt.Sprintf("The turn was stopped because it took longer than %v (Options.TurnTimeout).", t.s.opts.TurnTimeout)
 		text = "[Request stopped: it took too long]"
 	}
-	t.over = true
+	t.aborted = true
 	t.keepPartial(resp)
 	t.s.remark(text)
 	return t.result(subtype, reason, message)
 }
 
-// answerOrphans answers the calls that the program has heard of and the model has not: the response that
-// made them did not come to its end.
-func (t *turn) answerOrphans(text string) {
-	for _, c := range t.orphans {
-		t.report(c, errorAnswer(c, text))
-	}
-	t.orphans = nil
-}
-
-// keepPartial keeps what the program has heard of a response that was interrupted, and the text that
-// had arrived beside that: its whole blocks, with an answer for each call. If nothing has come of this
-// response, the one before it counts that broke off, since nothing has taken its place.
-func (t *turn) keepPartial(resp *messages.Response) {
-	current := resp
-	resp = t.latest(resp)
+// keepPartial keeps the part of an interrupted response that the program has received, and unfinished
+// text. Calls in it are answered by errors.
+func (t *turn) keepPartial(current *messages.Response) {
+	resp := t.latest(current)
 	if resp == nil {
 		return
 	}
 	if resp == current && len(resp.Blocks) == 0 {
-		t.silence(resp)
+		t.emitEmpty(resp)
 	}
 	var parts, answers []transcript.Part
 	var ids []string
@@ -540,49 +499,50 @@ func (t *turn) keepPartial(resp *messages.Response) {
 			m.Aborted = true
 			m.Supersedes, t.supersedes = t.supersedes, nil
 			t.s.emit(m)
-			t.s.heard.add(m.UUID)
+			t.s.delivered.add(m.UUID)
 		}
 	}
 	t.s.history.AddAssistant(resp.Asked, parts, ids)
-	t.s.keep()
+	t.s.markAccepted()
 	for _, c := range callsOf(resp) {
 		a := errorAnswer(c, textInterrupted)
-		t.report(c, a)
+		t.report(a)
 		answers = append(answers, a.part())
 	}
 	t.s.history.AddUser(answers...)
 	t.orphans = nil
 }
 
-// latest is the response whose blocks the program has heard last: this one, or one before it that broke
-// off; nil if there is none.
-func (t *turn) latest(resp *messages.Response) *messages.Response {
-	if resp != nil && resp.ID != "" && slices.ContainsFunc(resp.Blocks, func(b *messages.Block) bool {
+// latest returns the response whose blocks the program has received last: the current one or, if it has
+// none, the one before it that broke off. It returns nil if there is neither.
+func (t *turn) latest(current *messages.Response) *messages.Response {
+	if current != nil && current.ID == "" {
+		current = nil
+	}
+	hasContent := current != nil && slices.ContainsFunc(current.Blocks, func(b *messages.Block) bool {
 		_, ok := b.Sent()
 		return b.Done || ok && b.Kind == "text"
-	}) {
-		return resp
-	}
-	if len(t.supersedes) > 0 && t.broken != nil {
+	})
+	if !hasContent && len(t.supersedes) > 0 && t.broken != nil {
 		t.supersedes = nil
 		return t.broken
 	}
-	if resp != nil && resp.ID != "" {
-		return resp
-	}
-	return nil
+	return current
 }
 
-// synthetic emits the report of a failure in the place of an answer, and of what has been heard of one.
-func (t *turn) synthetic(kind, text string) {
+// resultAsAnswer returns a result with an error text, after an assistant message with it.
+func (t *turn) resultAsAnswer(kind, reason, text string) *agent.Result {
 	supersedes := t.supersedes
 	t.supersedes, t.orphans = nil, nil
 	t.s.emit(&agent.Assistant{
 		Supersedes: supersedes,
 		Message: agent.APIMessage{
-			ID: uuid.NewString(), Role: transcript.RoleAssistant, Model: "<synthetic>", StopReason: "stop_sequence",
+			ID: uuid.NewString(), Role: transcript.RoleAssistant, Model: transcript.SyntheticModel, StopReason: "stop_sequence",
 			Content: agent.Content{&agent.TextBlock{Text: text}},
 		},
 		Error: kind, Timestamp: now(), SessionID: t.s.opts.SessionID, UUID: uuid.NewString(),
 	})
+	r := t.result(agent.SubtypeSuccess, reason, "")
+	r.IsError, r.Result = true, text
+	return r
 }

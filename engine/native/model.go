@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,23 +17,23 @@ import (
 )
 
 const (
-	// maxQuarantines bounds how many tools are taken out of one request because the API refuses them.
+	// maxQuarantines bounds how many tools are excluded from one request because the API refuses them.
 	maxQuarantines = 8
-	// overloadsToFallback is after how many overloads in a row the fallback model takes over.
+	// overloadsToFallback is the number of overloads in a row after which a fallback model is used.
 	overloadsToFallback = 3
 )
 
-// request asks the model for the next message and hands out what it says while it arrives. It tries
-// again what failed for a passing reason. When the turn was cancelled it returns what has arrived.
+// request makes a request and emits the response while it arrives. It retries failures that may pass. If
+// the turn is cancelled, it returns what has arrived.
 func (t *turn) request() (*messages.Response, *messages.Failure) {
 	s := t.s
-	overloads, quarantines, rethoughts, mended, unreachable := 0, 0, 0, 0, 0
+	var overloads, quarantines, policies, repairs, unreachable int
 	t.asked++
 	for attempt := 1; ; attempt++ {
 		s.refreshTable(t.ctx)
-		s.chooseModel()
+		s.model = s.wantedModel()
 		began := time.Now()
-		t.heard = nil
+		t.sent = nil
 		r := s.request()
 		s.noteContext(r)
 		resp, err := s.api.Send(t.ctx, r.Body(s.history.Trimmed()), t.sink(began))
@@ -44,43 +45,33 @@ func (t *turn) request() (*messages.Response, *messages.Failure) {
 		if err == nil || t.ctx.Err() != nil {
 			return resp, nil
 		}
-		if len(t.heard) > 0 {
-			t.supersedes = append(t.supersedes, t.heard...)
+		if len(t.sent) > 0 {
+			t.supersedes = append(t.supersedes, t.sent...)
 			t.broken = resp
 		}
 		t.orphans = append(t.orphans, callsOf(resp)...)
 		f := messages.Classify(err)
-		if f.AboutReferences() && s.finder.Active && !s.plainly() {
+		switch {
+		case f.AboutReferences() && s.finder.Active && !s.plainly():
 			s.api.Plain.Store(true)
 			s.warn("tool_references", "The model's server takes no tool references, so found tools are described in words from now on: %s", clip.Text(f.Text, 300))
 			continue
-		}
-		if f.Tool >= 0 && quarantines < maxQuarantines && t.quarantine(f) {
+		case f.Tool >= 0 && quarantines < maxQuarantines && t.quarantine(f):
 			quarantines++
 			continue
-		}
-		if f.AboutThinking() && rethoughts < 2 {
-			rethoughts++
+		case f.AboutThinking() && policies < 2:
+			policies++
 			s.thoughts = (s.thoughts + 1) % (transcript.NoThoughts + 1)
 			continue
-		}
-		if mended < maxQuarantines && s.mendGiven(f, r) {
-			mended++
+		case repairs < maxQuarantines && s.mendGiven(f, r):
+			repairs++
 			continue
 		}
-		if f.Kind == "overloaded" {
-			overloads++
-		} else {
-			overloads = 0
-		}
+		count(&overloads, f.Kind == "overloaded")
+		count(&unreachable, f.Unreachable)
 		if overloads >= overloadsToFallback && s.fallBack("is overloaded") || f.Status == http.StatusNotFound && s.fallBack("was not found") {
-			overloads, attempt = 0, 0
+			overloads, unreachable, attempt = 0, 0, 0
 			continue
-		}
-		if f.Unreachable {
-			unreachable++
-		} else {
-			unreachable = 0
 		}
 		if !t.again(f, attempt, unreachable) {
 			return nil, f
@@ -88,8 +79,15 @@ func (t *turn) request() (*messages.Response, *messages.Failure) {
 	}
 }
 
-// again decides whether a failed request is made once more, and waits until it is time. unreachable counts
-// the failures in a row in which there was no connection. It reports false when the turn was cancelled meanwhile.
+// count counts failures in a row.
+func count(n *int, failed bool) {
+	if *n++; !failed {
+		*n = 0
+	}
+}
+
+// again waits before a failed request is retried. It reports false if the request must not be retried, or
+// the turn was cancelled. unreachable is the number of failures in a row without a connection.
 func (t *turn) again(f *messages.Failure, attempt, unreachable int) bool {
 	limit := t.s.engine.maxRetries()
 	if f.Unreachable {
@@ -103,48 +101,31 @@ func (t *turn) again(f *messages.Failure, attempt, unreachable int) bool {
 		return false
 	}
 	wait := messages.Backoff(attempt, f.After)
-	t.s.note("api_retry", retryNote{attempt, limit, wait.Milliseconds(), nullInt(f.Status), f.Kind, clip.Text(f.Text, 500)})
+	var status *int // null without a response
+	if f.Status != 0 {
+		status = &f.Status
+	}
+	t.s.note("api_retry", map[string]any{
+		"attempt": attempt, "max_retries": limit, "retry_delay_ms": wait.Milliseconds(), "error_status": status,
+		"error": f.Kind, "error_message": clip.Text(f.Text, 500),
+	})
 	t.s.opts.Logger.Warn("request to the model failed, trying again", "session", t.s.opts.SessionID,
 		"attempt", attempt, "wait", wait, "status", f.Status, "error", f.Text)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return true
 	case <-t.ctx.Done():
 		return false
 	}
 }
 
-// retryNote is the payload of an api_retry message.
-type retryNote struct {
-	Attempt    int     `json:"attempt"`
-	MaxRetries int     `json:"max_retries"`
-	DelayMS    int64   `json:"retry_delay_ms"`
-	Status     nullInt `json:"error_status"`
-	Error      string  `json:"error"`
-	// Message is what people read of the failure.
-	Message string `json:"error_message"`
-}
-
-// A nullInt is null in JSON when it is 0.
-type nullInt int
-
-// MarshalJSON implements json.Marshaler.
-func (n nullInt) MarshalJSON() ([]byte, error) {
-	if n == 0 {
-		return []byte("null"), nil
-	}
-	return json.Marshal(int(n))
-}
-
-// quarantine takes the tool that a refused request names out of this and all later requests.
+// quarantine excludes the tool that the API refused from all requests.
 func (t *turn) quarantine(f *messages.Failure) bool {
 	s := t.s
-	if s.offer == nil || f.Tool >= len(s.offer.Sent) || s.offer.Sent[f.Tool] == nil {
+	if s.definitions == nil || f.Tool >= len(s.definitions.Sent) || s.definitions.Sent[f.Tool] == nil {
 		return false
 	}
-	tl := s.offer.Sent[f.Tool]
+	tl := s.definitions.Sent[f.Tool]
 	s.quarantined[tl.FullName] = "the API refused it: " + clip.Text(f.Text, 300)
 	s.finder.Refused(tl.Model.Name)
 	s.freshTable(t.ctx)
@@ -152,46 +133,23 @@ func (t *turn) quarantine(f *messages.Failure) bool {
 	return true
 }
 
-// chooseModel takes the model for the next request.
-func (s *session) chooseModel() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.model = s.inForce()
-}
-
 // fallBack switches to the next fallback model for the rest of the turn, if there is one.
 func (s *session) fallBack(why string) bool {
 	from := s.model
-	to, ok := s.nextModel(from)
-	if ok {
+	s.mu.Lock()
+	to := s.inForce() // the program may have chosen another one meanwhile
+	for to == from && s.fallback < len(s.fallbacks) {
+		s.fallback++
+		to = s.inForce()
+	}
+	s.mu.Unlock()
+	if to != from {
 		s.warn("model_fallback", "Switched to %s for this turn because %s %s.", to, from, why)
 	}
-	return ok
+	return to != from
 }
 
-func (s *session) nextModel(from string) (to string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if to = s.inForce(); to != from {
-		return to, true // the program has chosen another one meanwhile
-	}
-	for s.fallback < len(s.fallbacks) {
-		s.fallback++
-		if to = s.inForce(); to != from {
-			return to, true
-		}
-	}
-	return "", false
-}
-
-// preferModel goes back from a fallback model to the one that was asked for.
-func (s *session) preferModel() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fallback = 0
-}
-
-// request is what the next request has beside the conversation.
+// request returns the next request without the conversation.
 func (s *session) request() *messages.Request {
 	r := &messages.Request{
 		Model: s.model, MaxTokens: s.opts.MaxTokens, Plain: s.plainly(),
@@ -219,14 +177,12 @@ func (s *session) request() *messages.Request {
 		}
 	}
 	if s.opts.Effort != "" {
-		r.Output = transcript.Encode(struct {
-			Effort string `json:"effort"`
-		}{s.opts.Effort})
+		r.Output = transcript.Encode(map[string]string{"effort": s.opts.Effort})
 	}
 	return r
 }
 
-// sink hands out a response while it arrives and notes the messages that it was handed out in.
+// sink emits a response while it arrives.
 func (t *turn) sink(began time.Time) messages.Sink {
 	first := true
 	return messages.Sink{
@@ -235,11 +191,8 @@ func (t *turn) sink(began time.Time) messages.Sink {
 				b.ID = t.s.history.Identify(b.ID)
 			}
 			m := t.assistant(r, b)
-			m.Supersedes = t.supersedes
-			t.supersedes, t.orphans = nil, nil
-			t.heard = append(t.heard, m.UUID)
-			t.s.emit(m)
-			t.s.heard.turn = append(t.s.heard.turn, m.UUID)
+			t.sent = append(t.sent, m.UUID)
+			t.emitAssistant(m)
 		},
 		Event: func(r *messages.Response, raw []byte) {
 			if !t.s.opts.IncludePartialMessages {
@@ -255,7 +208,7 @@ func (t *turn) sink(began time.Time) messages.Sink {
 	}
 }
 
-// assistant is the message for one block of a response; nil stands for none at all.
+// assistant returns the message for a block of a response, or for no block if b is nil.
 func (t *turn) assistant(r *messages.Response, b *messages.Block) *agent.Assistant {
 	content := agent.Content{}
 	if b != nil {
@@ -269,15 +222,12 @@ func (t *turn) assistant(r *messages.Response, b *messages.Block) *agent.Assista
 	}
 }
 
-// account adds up what a response used, one that broke off too.
+// account adds the usage of a response, complete or not.
 func (t *turn) account(r *messages.Response) {
 	s := t.s
 	s.noteCounted(r.Usage)
 	messages.AddUsage(&t.usage, r.Usage)
-	model := r.Model
-	if model == "" {
-		model = s.model
-	}
+	model := cmp.Or(r.Model, s.model)
 	m := s.totals[model]
 	m.InputTokens += r.Usage.InputTokens
 	m.OutputTokens += r.Usage.OutputTokens

@@ -22,18 +22,16 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// commandsWait bounds the wait for the servers' lists of prompts. What is not there by then is left
-// out, and asked for again later.
+// commandsWait bounds the wait for the servers' lists of prompts. Later lists are requested again.
 const commandsWait = 3 * time.Second
 
-// A command is a prompt of a server's.
+// A command is a prompt of a server.
 type command struct {
 	agent.Command
 	host *mcphost.Host
 }
 
-// A commandList is the commands as of one revision of the servers. It may be used by several
-// goroutines.
+// A commandList has the commands as of one revision of the servers. It is safe for concurrent use.
 type commandList struct {
 	mu       sync.Mutex // held while the lists are fetched
 	commands []command
@@ -42,8 +40,7 @@ type commandList struct {
 	whole    bool // no server was left out
 }
 
-// commands are the commands that there are now, sorted by name. again asks once more the servers that
-// did not answer.
+// commands returns the current commands, sorted by name. again requests lists again that failed.
 func (s *session) commands(ctx context.Context, again bool) []command {
 	l := &s.commandList
 	l.mu.Lock()
@@ -59,22 +56,9 @@ func (s *session) commands(ctx context.Context, again bool) []command {
 	return l.commands
 }
 
-// fetchCommands asks the servers for their prompts, all at the same time.
+// fetchCommands requests the prompts of all servers concurrently. whole reports that none failed.
 func (s *session) fetchCommands(ctx context.Context) (commands []command, whole bool) {
-	type source struct {
-		host *mcphost.Host
-		name string
-	}
-	var sources []source
-	seen := map[string]bool{}
-	for _, h := range s.hosts() {
-		for _, st := range h.Status() {
-			if !seen[st.Name] && st.Status == mcphost.StatusConnected && st.Capabilities != nil && st.Capabilities.Prompts != nil && !forbidden(s.permissions(), st.Name) {
-				sources = append(sources, source{h, st.Name})
-			}
-			seen[st.Name] = true
-		}
-	}
+	sources := s.serversWith(func(c *mcp.ServerCapabilities) bool { return c.Prompts != nil })
 	lists := make([][]mcphost.Prompt, len(sources))
 	errs := make([]error, len(sources))
 	var wg sync.WaitGroup
@@ -113,21 +97,21 @@ func commandOf(server string, p *mcp.Prompt) agent.Command {
 			continue
 		}
 		c.Arguments = append(c.Arguments, agent.CommandArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
+		usage := "[" + a.Name + "]"
 		if a.Required {
-			hint = append(hint, "<"+a.Name+">")
-		} else {
-			hint = append(hint, "["+a.Name+"]")
+			usage = "<" + a.Name + ">"
 		}
+		hint = append(hint, usage)
 	}
 	c.ArgumentHint = strings.Join(hint, " ")
 	return c
 }
 
-// commandNames are the names for the init message.
-func (s *session) commandNames() []string {
+// commandNames returns the names of the commands, each after prefix.
+func (s *session) commandNames(ctx context.Context, prefix string) []string {
 	var names []string
-	for _, c := range s.commands(s.life, false) {
-		names = append(names, c.Name)
+	for _, c := range s.commands(ctx, false) {
+		names = append(names, prefix+c.Name)
 	}
 	return names
 }
@@ -145,7 +129,7 @@ func (s *session) Commands(ctx context.Context) ([]agent.Command, error) {
 	return list, ctx.Err()
 }
 
-// CompleteCommand asks a prompt's server what an argument may be.
+// CompleteCommand asks a prompt's server for values of an argument.
 func (s *session) CompleteCommand(ctx context.Context, name, argument, value string, filled map[string]string) (*agent.Completion, error) {
 	if s.life.Err() != nil {
 		return nil, agent.ErrClosed
@@ -174,8 +158,8 @@ func (s *session) CompleteCommand(ctx context.Context, name, argument, value str
 	return &agent.Completion{Values: res.Completion.Values, Total: res.Completion.Total, HasMore: res.Completion.HasMore}, nil
 }
 
-// expand makes the blocks of an input: its own, or those of the prompt that it is a command for. It
-// returns why a command cannot be carried out.
+// expand returns the blocks of an input or, if it is a command, those of the prompt. It returns why a
+// command fails.
 func (t *turn) expand(in *agent.Input) ([]transcript.Part, string) {
 	text := strings.TrimLeftFunc(in.Content.Text(), unicode.IsSpace)
 	if !strings.HasPrefix(text, "/mcp__") {
@@ -184,7 +168,11 @@ func (t *turn) expand(in *agent.Input) ([]transcript.Part, string) {
 	c, rest, ok := t.findCommand(text[1:])
 	if !ok {
 		name, _, _ := strings.Cut(text, " ")
-		return nil, fmt.Sprintf("Unknown command: %s. %s", clip.Text(oneLine(name), 200), t.knownCommands())
+		known := "No connected MCP server has prompts."
+		if names := t.s.commandNames(t.ctx, "/"); len(names) > 0 {
+			known = "There are: " + clip.Text(strings.Join(names, ", "), 1000)
+		}
+		return nil, fmt.Sprintf("Unknown command: %s. %s", clip.Text(oneLine(name), 200), known)
 	}
 	args, err := commandArguments(c.Arguments, rest)
 	if err != nil {
@@ -212,8 +200,8 @@ func (t *turn) expand(in *agent.Input) ([]transcript.Part, string) {
 	return append(parts, t.s.enter(t.ctx, beside)...), ""
 }
 
-// findCommand finds the command that a text begins with, and what follows it. The names of prompts may
-// have space in them, so the longest name counts. Servers that are connecting are waited for.
+// findCommand finds the command with which a text begins, and returns the rest. Names of prompts may contain
+// space, so the longest name applies. findCommand waits for a server that is connecting.
 func (t *turn) findCommand(text string) (c command, rest string, ok bool) {
 	for range 2 {
 		for _, known := range t.s.commands(t.ctx, true) {
@@ -230,19 +218,7 @@ func (t *turn) findCommand(text string) (c command, rest string, ok bool) {
 	return c, rest, ok
 }
 
-// knownCommands says which commands there are.
-func (t *turn) knownCommands() string {
-	var names []string
-	for _, c := range t.s.commands(t.ctx, false) {
-		names = append(names, "/"+c.Name)
-	}
-	if len(names) == 0 {
-		return "No connected MCP server has prompts."
-	}
-	return "There are: " + clip.Text(strings.Join(names, ", "), 1000)
-}
-
-// commandArguments reads the arguments of a command: by their order, or by name.
+// commandArguments reads the arguments of a command, by position or by name.
 func commandArguments(declared []agent.CommandArgument, text string) (map[string]string, error) {
 	words, err := splitArguments(text)
 	if err != nil {
@@ -275,50 +251,44 @@ func commandArguments(declared []agent.CommandArgument, text string) (map[string
 	return args, nil
 }
 
-// A word is an argument as it was written.
+// A word is an argument.
 type word struct {
 	text       string
-	quotedName bool // it began with a quote, so that it is no NAME=VALUE
+	quotedName bool // it begins with a quote, so that it is not NAME=VALUE
 }
 
-// splitArguments splits a text at white space. What is in single or double quotes stays together; in
-// double quotes and outside of quotes a backslash takes a quote, a space or a backslash as it is.
+// splitArguments splits a text at white space that is not quoted. In double quotes and outside of quotes a
+// backslash escapes a quote, a space or a backslash.
 func splitArguments(line string) ([]word, error) {
 	var words []word
-	var w *word
-	var text strings.Builder // of w
+	inWord := false
 	var quote rune
-	runes := []rune(line)
+	var text []rune // of the last word
+	runes := []rune(line + " ")
 	for i := 0; i < len(runes); i++ {
 		r := runes[i]
-		if w == nil {
-			if unicode.IsSpace(r) {
-				continue
-			}
-			w = &word{quotedName: r == '"' || r == '\''}
+		isSpace := quote == 0 && unicode.IsSpace(r)
+		if !inWord && !isSpace {
+			inWord, text = true, nil
+			words = append(words, word{quotedName: r == '"' || r == '\''})
 		}
 		switch {
-		case r == '\\' && quote != '\'' && i+1 < len(runes) && strings.ContainsRune(`"'\ `, runes[i+1]):
+		case isSpace && inWord:
+			words[len(words)-1].text, inWord = string(text), false
+		case isSpace:
+		case r == '\\' && quote != '\'' && i+2 < len(runes) && strings.ContainsRune(`"'\ `, runes[i+1]):
 			i++
-			text.WriteRune(runes[i])
+			text = append(text, runes[i])
 		case r == quote:
 			quote = 0
 		case quote == 0 && (r == '"' || r == '\''):
 			quote = r
-		case quote == 0 && unicode.IsSpace(r):
-			w.text = text.String()
-			words, w = append(words, *w), nil
-			text.Reset()
 		default:
-			text.WriteRune(r)
+			text = append(text, r)
 		}
 	}
 	if quote != 0 {
 		return nil, fmt.Errorf("a quote %c is not closed", quote)
-	}
-	if w != nil {
-		w.text = text.String()
-		words = append(words, *w)
 	}
 	return words, nil
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -10,48 +11,56 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// heard are the UUIDs of the messages in which the program has heard the conversation, or has said its
-// part of it: of a failure that takes something out of the conversation it hears which ones are meant.
-type heard struct {
-	fresh []string // in the user's role, since the API has accepted the conversation
+// delivered lists the UUIDs of messages of the conversation that the program has received or sent. If a
+// failed request removes messages from the conversation, Supersedes names them.
+type delivered struct {
+	fresh []string // in the user's role, since the API last accepted the conversation
 	turn  []string // in either role, since the turn began
 }
 
-func (h *heard) add(id string) {
-	if id == "" {
+func (d *delivered) add(id string) {
+	if id != "" {
+		d.fresh = append(d.fresh, id)
+		d.turn = append(d.turn, id)
+	}
+}
+
+// tell adds a text of the engine to the conversation. With ReplayUserMessages the program gets it as well.
+func (s *session) tell(text string) {
+	if s.opts.ReplayUserMessages {
+		s.remark(text)
 		return
 	}
-	h.fresh = append(h.fresh, id)
-	h.turn = append(h.turn, id)
-}
-
-// tell tells the model something of the run's own. The program hears of it if it wants the whole conversation.
-func (s *session) tell(text string) {
 	s.history.AddUser(transcript.TextPart(text))
-	if s.opts.ReplayUserMessages {
-		s.emitRemark(text)
-	}
 }
 
-// remark tells both something of the run's own.
+// remark adds a text of the engine to the conversation and gives it to the program.
 func (s *session) remark(text string) {
 	s.history.AddUser(transcript.TextPart(text))
-	s.emitRemark(text)
+	m := s.userMessage(agent.Content{&agent.TextBlock{Text: text}})
+	m.IsSynthetic = true
+	s.deliver(m)
 }
 
-func (s *session) emitRemark(text string) {
-	m := &agent.User{
-		Message:     agent.UserMessage{Role: transcript.RoleUser, Content: agent.Content{&agent.TextBlock{Text: text}}},
-		IsSynthetic: true, Timestamp: now(), SessionID: s.opts.SessionID, UUID: uuid.NewString(),
+// userMessage returns a message in the user's role.
+func (s *session) userMessage(content agent.Content) *agent.User {
+	return &agent.User{
+		Message:   agent.UserMessage{Role: transcript.RoleUser, Content: content},
+		Timestamp: now(), SessionID: s.opts.SessionID, UUID: uuid.NewString(),
 	}
-	s.emit(m)
-	s.heard.add(m.UUID)
 }
 
-// replay is the echo of an input that has become part of the conversation, in the form in which the model reads it.
-func (s *session) replay(in *agent.Input, parts []transcript.Part) {
+// deliver emits a message in the user's role that is part of the conversation.
+func (s *session) deliver(m *agent.User) {
+	s.emit(m)
+	s.delivered.add(m.UUID)
+}
+
+// addInput adds an input to the conversation. With ReplayUserMessages the program gets it as the model reads it.
+func (s *session) addInput(in *agent.Input, parts []transcript.Part) {
+	s.history.AddUser(parts...)
 	if !s.opts.ReplayUserMessages {
-		s.heard.add(in.UUID)
+		s.delivered.add(in.UUID)
 		return
 	}
 	content := make(agent.Content, len(parts))
@@ -61,20 +70,16 @@ func (s *session) replay(in *agent.Input, parts []transcript.Part) {
 	if len(parts) == 1 && len(in.Content) == 1 && bytes.Equal(parts[0].Raw, transcript.EncodeBlock(in.Content[0])) {
 		content = in.Content // which may be one plain text
 	}
-	m := &agent.User{
-		Message: agent.UserMessage{Role: transcript.RoleUser, Content: content}, IsReplay: true,
-		Timestamp: now(), SessionID: s.opts.SessionID, UUID: in.UUID,
-	}
-	if m.UUID == "" {
-		m.UUID = uuid.NewString()
-	}
-	s.emit(m)
-	s.heard.add(m.UUID)
+	m := s.userMessage(content)
+	m.IsReplay, m.UUID = true, cmp.Or(in.UUID, m.UUID)
+	s.deliver(m)
 }
 
-// enter makes the blocks of the program's content as they are sent, without those that hold nothing. Every
-// later request has to be one that the API takes: images are brought within the limits of a request with
-// many images, and breakpoints of the cache are kept apart, since a request has only so many.
+// tagImageFitted is the tag of the message about an image of the program that was scaled down.
+const tagImageFitted = "image_fitted"
+
+// enter returns the program's content as it is sent, without empty blocks, with images that fit a request
+// with many images, and with cache breakpoints apart, because a request can have only a few.
 func (s *session) enter(ctx context.Context, content agent.Content) []transcript.Part {
 	parts, notes := transcript.Enter(ctx, content)
 	for _, note := range notes {
@@ -82,6 +87,3 @@ func (s *session) enter(ctx context.Context, content agent.Content) []transcript
 	}
 	return parts
 }
-
-// tagImageFitted marks the message about an image of the program's that was scaled down.
-const tagImageFitted = "image_fitted"

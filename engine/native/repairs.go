@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// benign are the kinds of repairs that the history of an undisturbed run has as well: what the API
-// sometimes says, and does not take back.
+// benign are the kinds of repairs that undisturbed runs need as well: the API sometimes returns what it
+// does not accept.
 var benign = []string{agent.RepairEmpty, agent.RepairThought, agent.RepairRenamed}
 
 // repairNote is the payload of the message that reports repairs.
@@ -24,14 +24,12 @@ type repairNote struct {
 	Repairs []agent.HistoryRepair `json:"repairs"`
 }
 
-// reportRepairs reports, once, what was changed about Options.History.
+// reportRepairs reports once what was changed about Options.History.
 func (s *session) reportRepairs() {
-	g := &s.given
-	if g.Reported || g.Count == 0 {
-		return
+	if g := &s.given; !g.Reported && g.Count > 0 {
+		g.Reported = true
+		s.noteRepairs(g.Count, g.Repairs)
 	}
-	g.Reported = true
-	s.noteRepairs(g.Count, g.Repairs)
 }
 
 func (s *session) noteRepairs(count int, repairs []agent.HistoryRepair) {
@@ -51,8 +49,8 @@ func (s *session) noteRepairs(count int, repairs []agent.HistoryRepair) {
 	s.note("informational", repairNote{informational{Content: text, Level: level, Tag: agent.TagHistoryRepaired}, count, repairs})
 }
 
-// settleReferences loads the tools that the history refers to, now that it is known which there are. A
-// tool that there is not stays as a name that cannot be called: the API refuses references to nothing.
+// settleReferences loads the tools that the history refers to. A tool that does not exist gets a definition
+// that cannot be called, because the API refuses references to unknown tools.
 func (s *session) settleReferences() {
 	for _, ref := range s.given.References {
 		p := &s.history.Entries[ref.Entry].Parts[ref.Part]
@@ -61,11 +59,11 @@ func (s *session) settleReferences() {
 		for _, name := range ref.Names {
 			tl := s.table.ByName[name]
 			what := toolset.Unavailable
-			if tl != nil && !tl.Own {
-				what = clip.Text(toolset.FirstLine(tl.Model.Description), 200)
-			} else {
+			if tl == nil || tl.Own {
 				tl = nil
 				gone = append(gone, name)
+			} else {
+				what = clip.Text(toolset.FirstLine(tl.Model.Description), 200)
 			}
 			fmt.Fprintf(&words, "%s: %s\n", name, what)
 			if s.finder.Active {
@@ -83,8 +81,8 @@ func (s *session) settleReferences() {
 	s.given.References = nil
 }
 
-// mendGiven replaces a block of the given history that the API has refused by text, whatever the API
-// has against it: the conversation would never be accepted again. It reports whether there was one.
+// mendGiven replaces a block of the given history that the API refused by text. It reports whether there
+// was one.
 func (s *session) mendGiven(f *messages.Failure, r *messages.Request) bool {
 	if f.Status != http.StatusBadRequest {
 		return false

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// resourceRequest is a read of a server's resources as the permission rules see it: rules for the server,
-// mcp__SERVER or mcp__SERVER__*, hold for its resources as for its tools.
+// resourceRequest returns a read of a server's resources for the permission rules. Rules for the server,
+// mcp__SERVER or mcp__SERVER__*, apply to its resources as to its tools.
 func resourceRequest(server string, hook permission.Behavior, reason string) permission.Request {
 	return permission.Request{
 		Tool: toolname.Server(server) + toolname.Separator + readResourceTool, Server: server, ToolName: readResourceTool,
@@ -22,9 +23,8 @@ func resourceRequest(server string, hook permission.Behavior, reason string) per
 	}
 }
 
-// decideOwn decides a call of one of the engine's own tools. They read what the program has given to the
-// session, and run where nothing settles it; rules and hooks that deny or ask about them hold, and for
-// resources those about the server as well, in every mode.
+// decideOwn decides a call of one of the engine's own tools. For resources the rules about the server apply
+// as well, in every mode.
 func (t *turn) decideOwn(c *call, args json.RawMessage, r permission.Request) permission.Decision {
 	p := t.s.permissions()
 	d := ownTools(p.Decide(r))
@@ -41,8 +41,8 @@ func (t *turn) decideOwn(c *call, args json.RawMessage, r permission.Request) pe
 	return d
 }
 
-// resourceSubjects are the servers whose resources a call is about. named reports that it names its server.
-func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []resourceServer, named bool) {
+// resourceSubjects returns the servers whose resources a call reads. named reports that the call names one.
+func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []hostedServer, named bool) {
 	if c.tool.Name != listResourcesTool && c.tool.Name != readResourceTool {
 		return nil, false
 	}
@@ -57,11 +57,10 @@ func (t *turn) resourceSubjects(c *call, args json.RawMessage) (servers []resour
 	if err != nil {
 		return nil, true // the call says so
 	}
-	return []resourceServer{srv}, true
+	return []hostedServer{srv}, true
 }
 
-// resourcesDenied says why a rule or the mode keeps the resources of a server from the model where nobody
-// can be asked; empty if none does.
+// resourcesDenied returns why the resources of a server are denied, or "".
 func (t *turn) resourcesDenied(server string) string {
 	if d := ownTools(t.s.permissions().Decide(resourceRequest(server, "", ""))); d.Behavior == permission.Deny {
 		return d.Message
@@ -69,9 +68,9 @@ func (t *turn) resourcesDenied(server string) string {
 	return ""
 }
 
-// uncovered says why a resource must not be asked for: the server has neither named its URI nor a template
-// that makes it. Empty if it may. The URI itself is sent to nobody for that.
-func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string) string {
+// uncovered returns why a resource must not be requested: the server has neither named its URI nor a
+// template that matches it. It is empty if it may. The URI is not sent to the server for that.
+func (s *session) uncovered(ctx context.Context, srv hostedServer, uri string) string {
 	if len(uri) > maxURI {
 		return fmt.Sprintf("the URI has %d bytes, %d are allowed", len(uri), maxURI)
 	}
@@ -95,16 +94,13 @@ func (s *session) uncovered(ctx context.Context, srv resourceServer, uri string)
 		}
 	}
 	why := "neither its list of resources nor a template of it covers this URI. " + listResourcesTool + " has both"
-	for _, err := range []error{errList, errTemplates} {
-		if err != nil {
-			why += fmt.Sprintf(" (they could not be listed whole: %s)", clip.Text(err.Error(), 300))
-			break
-		}
+	if err := cmp.Or(errList, errTemplates); err != nil {
+		why += fmt.Sprintf(" (they could not be listed whole: %s)", clip.Text(err.Error(), 300))
 	}
 	return why
 }
 
-// coveredBy reports whether a URI template makes a URI.
+// coveredBy reports whether a URI template matches a URI.
 func coveredBy(template, uri string) bool {
 	if len(template) > maxURITemplate {
 		return false
@@ -113,8 +109,8 @@ func coveredBy(template, uri string) bool {
 	return err == nil && parsed.Regexp().MatchString(uri)
 }
 
-// ownTools settles calls of the engine's own tools that nothing else settles: they read what the
-// program has given to the session, and run. Rules and hooks that deny or ask about them hold.
+// ownTools allows calls of the engine's own tools that no rule or hook decides, because they only read what
+// the program has given to the session.
 func ownTools(d permission.Decision) permission.Decision {
 	if d.Reason == permission.ReasonUnsettled || d.Reason == permission.ReasonMode {
 		return permission.Decision{Behavior: permission.Allow, Reason: permission.ReasonUnsettled}

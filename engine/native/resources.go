@@ -3,7 +3,6 @@ package native
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +14,12 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/toolname"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// The tools for resources, under the names that Claude Code gives them. The model has them from when a
-// server with resources is connected.
+// The tools for resources, under the names of Claude Code. The model has them once a server with resources
+// is connected.
 const (
 	listResourcesTool = "ListMcpResourcesTool"
 	readResourceTool  = "ReadMcpResourceTool"
@@ -45,48 +43,57 @@ func newReadResourceTool() *toolset.Tool {
 	}, false)
 }
 
-// resourceServers are those, in the order of their names.
-func (s *session) resourceServers() []resourceServer {
-	var servers []resourceServer
-	seen := map[string]bool{}
-	for _, h := range s.hosts() {
-		for _, st := range h.Status() {
-			if !seen[st.Name] && st.Status == mcphost.StatusConnected && st.Capabilities != nil && st.Capabilities.Resources != nil && !forbidden(s.permissions(), st.Name) {
-				servers = append(servers, resourceServer{h, st.Name})
-			}
-			seen[st.Name] = true
-		}
-	}
-	slices.SortFunc(servers, func(a, b resourceServer) int { return strings.Compare(a.name, b.name) })
-	return servers
+// resourceServers returns the servers whose resources the model may read, sorted by name.
+func (s *session) resourceServers() []hostedServer {
+	return s.serversWith(func(c *mcp.ServerCapabilities) bool { return c.Resources != nil })
 }
 
-// resourceServer finds a server by its name, as it is or as it stands in the names of tools.
-func (s *session) resourceServer(name string) (resourceServer, error) {
+// builtins returns the engine's own tools that the session needs by now, beside the search.
+func (s *session) builtins() []*toolset.Tool {
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.ownTools, func(t *toolset.Tool) bool { return t.Name == name })
+	}
+	if !has(readTool) && s.stored.Load() {
+		s.ownTools = append(s.ownTools, newReadTool())
+	}
+	if !has(readResourceTool) && len(s.resourceServers()) > 0 {
+		s.ownTools = append(s.ownTools, newListResourcesTool(), newReadResourceTool())
+	}
+	return s.ownTools
+}
+
+// callOwn answers a call of one of the engine's own tools.
+func (t *turn) callOwn(c *call, args json.RawMessage) answer {
+	switch c.tool.Name {
+	case toolset.SearchTool:
+		return t.searchTools(c, args)
+	case listResourcesTool:
+		return t.listResources(c, args)
+	case readResourceTool:
+		return t.readResource(c, args)
+	}
+	return t.readStored(c, args)
+}
+
+// resourceServer finds a server by its name or by its prefix in the names of tools.
+func (s *session) resourceServer(name string) (hostedServer, error) {
 	servers := s.resourceServers()
-	var names []string
-	for _, match := range []func(string) bool{
-		func(n string) bool { return n == name },
-		func(n string) bool { return toolname.Normalize(n) == strings.TrimPrefix(name, "mcp__") },
+	for _, match := range []func(hostedServer) bool{
+		func(srv hostedServer) bool { return srv.name == name },
+		func(srv hostedServer) bool { return toolname.Normalize(srv.name) == strings.TrimPrefix(name, "mcp__") },
 	} {
-		for _, srv := range servers {
-			if match(srv.name) {
-				return srv, nil
-			}
+		if i := slices.IndexFunc(servers, match); i >= 0 {
+			return servers[i], nil
 		}
 	}
+	var names []string
 	for _, srv := range servers {
 		names = append(names, srv.name)
 	}
-	return resourceServer{}, fmt.Errorf("Server %q not found. Available servers: %s", name, strings.Join(names, ", ")) //nolint:staticcheck // a sentence for the model, as Claude Code has it
+	return hostedServer{}, fmt.Errorf("Server %q not found. Available servers: %s", name, strings.Join(names, ", ")) //nolint:staticcheck // a sentence for the model, as Claude Code has it
 }
 
-// A listing is what one server has, or why that is not known.
-type listing struct {
-	items []json.RawMessage
-}
-
-// listResources answers a call of that tool.
+// listResources answers a call of the list tool.
 func (t *turn) listResources(c *call, args json.RawMessage) answer {
 	var in struct {
 		Server string `json:"server"`
@@ -95,80 +102,66 @@ func (t *turn) listResources(c *call, args json.RawMessage) answer {
 		return errorAnswer(c, "The input cannot be read: "+err.Error())
 	}
 	servers := t.s.resourceServers()
-	if in.Server != "" {
+	var denied []json.RawMessage
+	if in.Server != "" { // permit has decided about it
 		srv, err := t.s.resourceServer(in.Server)
 		if err != nil {
 			return errorAnswer(c, err.Error())
 		}
-		servers = []resourceServer{srv}
+		servers = []hostedServer{srv}
+	} else {
+		servers = slices.DeleteFunc(servers, func(srv hostedServer) bool {
+			why := t.resourcesDenied(srv.name)
+			if why != "" {
+				denied = append(denied, listingError(srv.name, why))
+			}
+			return why != ""
+		})
 	}
-	denied := map[string]string{}
-	servers = slices.DeleteFunc(slices.Clone(servers), func(srv resourceServer) bool {
-		why := ""
-		if in.Server == "" { // else it was decided
-			why = t.resourcesDenied(srv.name)
-		}
-		if why != "" {
-			denied[srv.name] = why
-		}
-		return why != ""
-	})
-	listings := make([]listing, len(servers))
+	lists := make([][]json.RawMessage, len(servers))
 	var wg sync.WaitGroup
 	for i, srv := range servers {
-		wg.Go(func() { listings[i] = t.resourcesOf(srv) })
+		wg.Go(func() { lists[i] = t.resourcesOf(srv) })
 	}
 	wg.Wait()
 	if t.ctx.Err() != nil {
 		return errorAnswer(c, textInterrupted)
 	}
-	var items []json.RawMessage
-	for _, l := range listings {
-		items = append(items, l.items...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(denied)) {
-		items = append(items, listingError(name, denied[name]))
-	}
+	items := slices.Concat(append(lists, denied)...)
 	if len(items) == 0 {
 		return textAnswer(c, "No resources found.")
 	}
 	return t.fitAnswer(c, "resources", "list", []toolresult.Block{{Type: "text", Text: toolresult.EscapeHostTags(string(transcript.Encode(items)))}})
 }
 
-// resourcesOf lists what one server has. What cannot be listed is told of.
-func (t *turn) resourcesOf(srv resourceServer) listing {
-	var l listing
-	failed := func(what string, err error) {
-		l.items = append(l.items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip.Text(err.Error(), 500))))
+// resourcesOf lists the resources and templates of a server, and errors.
+func (t *turn) resourcesOf(srv hostedServer) (items []json.RawMessage) {
+	note := func(what string, err error) {
+		if err != nil {
+			items = append(items, listingError(srv.name, fmt.Sprintf("the %s could not be listed: %s", what, clip.Text(err.Error(), 500))))
+		}
 	}
 	resources, err := srv.host.Resources(t.ctx, srv.name)
 	for _, r := range resources {
 		t.s.named.add(srv.name, r.URI)
-		l.items = append(l.items, withServer(srv.name, r.Resource))
+		items = append(items, withServer(srv.name, r.Resource))
 	}
-	if err != nil {
-		failed("resources", err)
-	}
+	note("resources", err)
 	templates, err := srv.host.ResourceTemplates(t.ctx, srv.name)
 	for _, r := range templates {
-		l.items = append(l.items, withServer(srv.name, r.ResourceTemplate))
+		items = append(items, withServer(srv.name, r.ResourceTemplate))
 	}
-	if err != nil {
-		failed("resource templates", err)
-	}
-	return l
+	note("resource templates", err)
+	return items
 }
 
-// listingError stands in a list for what is not in it.
+// listingError is an item of a list for a server that is not in it.
 func listingError(server, text string) json.RawMessage {
-	return transcript.Encode(struct {
-		Server string `json:"server"`
-		Error  string `json:"error"`
-	}{server, text})
+	return transcript.Encode(map[string]string{"server": server, "error": text})
 }
 
-// withServer is a server's own description of something, with the server's name and without what is
-// for programs only.
+// withServer returns a server's description of a resource with the server's name, and without the members
+// that are not for models.
 func withServer(server string, v any) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(transcript.Encode(v), &fields) != nil || fields == nil {
@@ -180,7 +173,7 @@ func withServer(server string, v any) json.RawMessage {
 	return transcript.Encode(fields)
 }
 
-// readResource answers a call of that tool.
+// readResource answers a call of the read tool.
 func (t *turn) readResource(c *call, args json.RawMessage) answer {
 	var in struct {
 		Server string `json:"server"`
@@ -224,8 +217,8 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 	return t.fitAnswer(c, srv.name, "resource", blocks)
 }
 
-// fitAnswer answers a call of one of the engine's own tools with what a server sent, within the limits
-// of results.
+// fitAnswer answers a call of one of the engine's own tools with content of a server, within the limits of
+// results.
 func (t *turn) fitAnswer(c *call, server, what string, blocks []toolresult.Block) answer {
 	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
 	if len(content) == 0 {

@@ -12,10 +12,18 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// result makes the turn's result. Only an error has a message.
+// fail returns the result of a turn that ended with an error.
+func (t *turn) fail(reason, message string) *agent.Result {
+	return t.result(agent.SubtypeErrorDuringExecution, reason, message)
+}
+
+// result returns the turn's result. message is empty unless it is an error.
 func (t *turn) result(subtype, reason, message string) *agent.Result {
 	s := t.s
-	t.answerOrphans(textBrokeOff)
+	for _, c := range t.orphans { // the program knows these calls, and the model does not
+		t.report(errorAnswer(c, textBrokeOff))
+	}
+	t.orphans = nil
 	r := &agent.Result{
 		Subtype: subtype, IsError: subtype != agent.SubtypeSuccess, TerminalReason: reason,
 		DurationMS: time.Since(t.began).Milliseconds(), DurationAPIMS: t.apiTime.Milliseconds(), NumTurns: t.asked,
@@ -42,7 +50,7 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 	return r
 }
 
-// unpriced are the models that were used and have no known price: the cost does not count them.
+// unpriced returns the models without a known price that were used. The cost does not include them.
 func (s *session) unpriced() []string {
 	var models []string
 	for m, u := range s.totals {
@@ -62,7 +70,7 @@ func (s *session) initMessage() *agent.SystemInit {
 	s.mu.Unlock()
 	m := &agent.SystemInit{
 		CWD: s.opts.Dir, SessionID: s.opts.SessionID, Tools: s.table.Names(), MCPServers: toolset.ServerRows(status),
-		SlashCommands: s.commandNames(), Model: model, PermissionMode: string(mode), APIKeySource: s.api.KeySource, UUID: uuid.NewString(),
+		SlashCommands: s.commandNames(s.life, ""), Model: model, PermissionMode: string(mode), APIKeySource: s.api.KeySource, UUID: uuid.NewString(),
 	}
 	if s.output != nil {
 		m.Tools = append(m.Tools, s.output.model.Name)

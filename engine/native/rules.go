@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// A boundPolicy is a policy that knows the servers of the run, and what it was made from.
+// A boundPolicy is a policy with the servers of the run, and what it was made from.
 type boundPolicy struct {
 	*permission.Policy
 	from     *permission.Policy
@@ -20,10 +20,10 @@ type boundPolicy struct {
 	revision []uint64
 }
 
-// permissions is the policy in force, for the servers that there are now.
+// permissions returns the current policy for the current servers.
 func (s *session) permissions() *permission.Policy { return s.rules().Policy }
 
-// knownServers are the servers that rules may name.
+// knownServers returns the servers that rules may name.
 func (s *session) knownServers() *permission.Servers { return s.rules().servers }
 
 func (s *session) rules() boundPolicy {
@@ -53,7 +53,7 @@ func (s *session) rules() boundPolicy {
 	return next
 }
 
-// requestOf is a call of the tool that has a name for the model, as the rules see it.
+// requestOf returns a call of a tool, by its full name, for the rules.
 func (s *session) requestOf(name string) permission.Request {
 	for _, h := range s.hosts() {
 		if mt, ok := h.Tool(name); ok {
@@ -63,26 +63,23 @@ func (s *session) requestOf(name string) permission.Request {
 	return permission.Request{Tool: name}
 }
 
-// reviewRules tells of rules that can only be a mistake, as far as the servers that are there can tell: of each
-// rule once.
+// reviewRules warns once of each rule that can only be a mistake, as far as the connected servers show.
 func (s *session) reviewRules(ctx context.Context) {
 	policy := s.permissions()
 	if policy == s.reviewed {
 		return
 	}
 	var unlisted []string
-	tools := make([]permission.Request, 0, 100)
-	for _, h := range s.hosts() {
-		for _, st := range h.Status() {
-			if st.Status != mcphost.StatusConnected {
-				unlisted = append(unlisted, st.Name)
-			}
-			for _, r := range st.Rejected {
-				tools = append(tools, permission.Request{Tool: toolname.Full(r.Server, r.Name), Server: r.Server, ToolName: r.Name})
-			}
+	var tools []permission.Request
+	for _, st := range s.servers() {
+		if st.Status != mcphost.StatusConnected {
+			unlisted = append(unlisted, st.Name)
 		}
-		for _, mt := range h.Tools() {
-			tools = append(tools, (&toolset.Tool{Tool: mt, Host: h}).Request())
+		for _, r := range st.Rejected {
+			tools = append(tools, permission.Request{Tool: toolname.Full(r.Server, r.Name), Server: r.Server, ToolName: r.Name})
+		}
+		for _, mt := range st.Tools {
+			tools = append(tools, (&toolset.Tool{Tool: mt}).Request())
 		}
 	}
 	for _, own := range []string{toolset.SearchTool, readTool, listResourcesTool, readResourceTool, outputTool} {
@@ -90,12 +87,12 @@ func (s *session) reviewRules(ctx context.Context) {
 	}
 	problems := policy.Review(ctx, tools, unlisted...)
 	if ctx.Err() != nil || s.permissions() != policy {
-		return // the servers have changed meanwhile: it is done before the next request
+		return // the servers have changed: the next request reviews again
 	}
 	s.reviewed = policy
 	for _, p := range problems {
 		of := string(p.Behavior) + " " + p.Rule
-		if p.Behavior == "" { // the policy of a tool, which the message names
+		if p.Behavior == "" { // of a tool's policy, which the message names
 			of += p.Message
 		}
 		if !s.misspelt[of] {
@@ -105,7 +102,7 @@ func (s *session) reviewRules(ctx context.Context) {
 	}
 }
 
-// ruleServers are the servers of the hosts, those of a project's files as foreign.
+// ruleServers returns the servers of hosts. Those of a project's files are foreign.
 func ruleServers(hosts []*mcphost.Host) []permission.Server {
 	var list []permission.Server
 	for _, h := range hosts {

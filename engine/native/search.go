@@ -24,12 +24,12 @@ const (
 	maxLoadBytes = 100_000
 )
 
-// searchOff reports whether the session begins without tool search, for whatever reason.
+// searchOff reports whether the session begins without tool search.
 func (s *session) searchOff() bool {
 	return s.finder.Mode.Off || !toolset.KnowsReferences(s.wantedModel()) || s.permissions().Hidden(s.finder.Tool.Request())
 }
 
-// settleSearch decides whether the model gets the search with this table, and puts it in.
+// settleSearch adds the search to a table if the model gets it.
 func (s *session) settleSearch(t *toolset.Table) {
 	f := &s.finder
 	if _, refused := s.quarantined[toolset.SearchTool]; refused || s.permissions().Hidden(f.Tool.Request()) {
@@ -41,7 +41,7 @@ func (s *session) settleSearch(t *toolset.Table) {
 		f.Active = f.Mode.Searches(size, s.wantedModel()) || f.Mode.Percent == 0 && len(s.connecting()) > 0
 	}
 	if f.Active {
-		t.Take(s.finder.Tool)
+		t.Take(f.Tool)
 		t.Sort()
 	}
 	for _, l := range f.Loaded {
@@ -49,7 +49,7 @@ func (s *session) settleSearch(t *toolset.Table) {
 	}
 }
 
-// connecting are the names of the servers that are connecting and have listed nothing yet, sorted.
+// connecting returns the names of the servers that are connecting and have not listed tools, sorted.
 func (s *session) connecting() []string {
 	var names []string
 	for _, st := range s.serverStatus() {
@@ -60,7 +60,7 @@ func (s *session) connecting() []string {
 	return names
 }
 
-// searchable is the index of the table's withheld tools.
+// searchable returns the index of the table's withheld tools.
 func (s *session) searchable() *toolsearch.Index {
 	f := &s.finder
 	if f.Of != s.table {
@@ -75,7 +75,7 @@ type searchQuery struct {
 	most      int
 }
 
-// parseSearch reads the input of the search, in the forms that models write it.
+// parseSearch reads the input of the search in the forms that models use.
 func parseSearch(args json.RawMessage) (searchQuery, error) {
 	var in struct {
 		Query   json.RawMessage `json:"query"`
@@ -86,16 +86,15 @@ func parseSearch(args json.RawMessage) (searchQuery, error) {
 		return searchQuery{}, fmt.Errorf("the input cannot be read: %w", err)
 	}
 	q := searchQuery{phrasings: in.Queries, most: int(min(max(in.Most, 0), toolsearch.MaxMatches))}
-	var one string
-	var many []string
-	switch {
-	case len(in.Query) == 0:
-	case json.Unmarshal(in.Query, &one) == nil:
-		q.phrasings = append(q.phrasings, one)
-	case json.Unmarshal(in.Query, &many) == nil:
-		q.phrasings = append(q.phrasings, many...)
-	default:
-		return searchQuery{}, errors.New("query must be a string or an array of strings")
+	if len(in.Query) > 0 {
+		var more []string
+		if in.Query[0] != '[' {
+			in.Query = slices.Concat(json.RawMessage("["), in.Query, json.RawMessage("]"))
+		}
+		if json.Unmarshal(in.Query, &more) != nil {
+			return searchQuery{}, errors.New("query must be a string or an array of strings")
+		}
+		q.phrasings = append(q.phrasings, more...)
 	}
 	q.phrasings = slices.DeleteFunc(q.phrasings, transcript.IsBlank)
 	if len(q.phrasings) == 0 {
@@ -104,13 +103,12 @@ func parseSearch(args json.RawMessage) (searchQuery, error) {
 	return q, nil
 }
 
-// A searchOutcome is what the program hears of a search.
+// A searchOutcome is the result of a search for the program.
 type searchOutcome struct {
-	Matches []string `json:"matches"`
-	Query   any      `json:"query"`
-	Total   int      `json:"total_deferred_tools"`
-	// NotSearched are servers that were still connecting.
-	NotSearched []string `json:"pending_mcp_servers,omitempty"`
+	Matches     []string `json:"matches"`
+	Query       any      `json:"query"`
+	Total       int      `json:"total_deferred_tools"`
+	NotSearched []string `json:"pending_mcp_servers,omitempty"` // servers that were connecting
 }
 
 // searchTools answers a call of the search.
@@ -135,33 +133,27 @@ func (t *turn) searchTools(c *call, args json.RawMessage) answer {
 	return found.answer(c, q, s.connecting(), s.searchable().Len())
 }
 
-// awaitServers waits until servers have left connecting, within bounds.
+// awaitServers waits until servers no longer connect, at most searchWait.
 func (t *turn) awaitServers(names []string) {
 	ctx, cancel := context.WithTimeout(t.ctx, searchWait)
 	defer cancel()
-	for _, h := range t.s.hosts() {
-		var own []string
-		for _, st := range h.Status() {
-			if slices.Contains(names, st.Name) {
-				own = append(own, st.Name)
-			}
-		}
-		if len(own) > 0 {
-			_ = h.Ready(ctx, own...) // what is not there in time is told of
+	for h, st := range t.s.servers() {
+		if slices.Contains(names, st.Name) {
+			_ = h.Ready(ctx, st.Name) // the answer names servers that are not ready in time
 		}
 	}
 }
 
-// A finding is what a search has found.
+// A finding is the result of a search.
 type finding struct {
 	tools    []*toolset.Tool
-	ready    []string // tools asked for by name whose definitions the model has anyway
+	ready    []string // named tools whose definitions the model has
 	unknown  []string // names that no tool has
-	excess   []string // tools that match as well, and were too much to load at once
-	complete bool     // everything that was asked for by name is there, and only names were asked for
+	excess   []string // matches that are too large to load with the others
+	complete bool     // only names were asked for, and all were found
 }
 
-// search looks for tools that the model may see. It finds nothing once ctx has ended.
+// search looks for tools that are not hidden. It finds nothing once ctx has ended.
 func (s *session) search(ctx context.Context, q searchQuery) finding {
 	res, err := s.searchable().Search(ctx, toolsearch.Query{Phrasings: q.phrasings, Max: q.most})
 	var f finding
@@ -195,7 +187,7 @@ func (s *session) search(ctx context.Context, q searchQuery) finding {
 	return f
 }
 
-// answer says what was found: to models that know them by tool references, to others in words.
+// answer returns what was found as tool references and, for servers without them, in words.
 func (f *finding) answer(c *call, q searchQuery, pending []string, total int) answer {
 	out := searchOutcome{Matches: []string{}, Query: q.phrasings, Total: total, NotSearched: pending}
 	if len(q.phrasings) == 1 {
@@ -226,7 +218,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	return a
 }
 
-// note is what there is to say beside the tools that were found.
+// note returns a text about names and servers that were not found or searched.
 func (f *finding) note(pending []string) string {
 	var lines []string
 	say := func(format string, names []string) {
@@ -241,17 +233,16 @@ func (f *finding) note(pending []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plainly reports whether requests have to do without withheld definitions and tool references.
+// plainly reports whether requests must not have deferred definitions and tool references.
 func (s *session) plainly() bool {
 	return s.engine.opts.DisableToolReferences || s.api.Plain.Load() || !toolset.KnowsReferences(s.model)
 }
 
-// tools is the offer of the next request. cache asks for a breakpoint after the tools that stay.
+// tools returns the tools of the next request. cache adds a breakpoint after those that are always sent.
 func (s *session) tools(plain, cache bool) *toolset.Definitions {
-	o := s.offer
-	if o != nil && o.Table == s.table && o.Loaded == len(s.finder.Loaded) && o.Plain == plain && o.Cache == cache {
-		return o
+	d := s.definitions
+	if d == nil || d.Table != s.table || d.Loaded != len(s.finder.Loaded) || d.Plain != plain || d.Cache != cache {
+		s.definitions = toolset.NewDefinitions(s.table, &s.finder, s.output.tools(), plain, cache)
 	}
-	s.offer = toolset.NewDefinitions(s.table, &s.finder, s.output.tools(), plain, cache)
-	return s.offer
+	return s.definitions
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,25 +23,25 @@ import (
 )
 
 const (
-	// outboxSize is how many messages wait for a receiver before the session pauses.
+	// outboxSize is how many messages wait for the program before the session pauses.
 	outboxSize = 64
-	// endWait is how long Close waits for the work to stop before it closes the servers under it.
-	endWait = 2 * time.Second
-	// closeWait bounds the wait of Close for the work to stop; it is over at once unless something is badly stuck.
+	// endWait is how long Close waits for the session's goroutine before it closes the servers, and closeWait
+	// how long after that.
+	endWait   = 2 * time.Second
 	closeWait = 10 * time.Second
 )
 
 // errInterrupted is the cause of a turn's end by Interrupt.
 var errInterrupted = errors.New("native: interrupted")
 
-// Open starts a session: its servers begin to connect at once. The credential is looked for, but no
-// request is made.
+// Open starts a session. Its servers begin to connect at once. Open looks for the credential and makes no
+// request.
 func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, error) {
 	if fields := unsupported(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: e.Name(), Fields: fields}
 	}
 	if o.Dir == "" {
-		o.Dir, _ = os.Getwd() // without one, an empty cwd is all that is left to say
+		o.Dir, _ = os.Getwd() // empty if it is not known
 	}
 	found, err := kit.ReadFiles(o)
 	if err != nil {
@@ -61,7 +62,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	s.hooks = s.newHookRunner()
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
-		s.thoughts = transcript.AllThoughts // models with a budget of tokens want them back, whoever had them
+		s.thoughts = transcript.AllThoughts // models with a budget need the thoughts of other models as well
 	}
 	if s.api, err = e.connect(s.env); err != nil {
 		return nil, err
@@ -77,13 +78,13 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		}
 		s.accepted, s.given.Resumed = s.history.Position(), true
 		s.adoptResults(o.History)
-		o.History = nil // it is the session's now, in another form
+		o.History = nil // s.history has it
 	}
 	if s.output, err = newStructured(ctx, o.OutputSchema, s.env); err != nil {
 		return nil, err
 	}
 	if len(o.MCPServers) > 0 {
-		if s.own, err = s.newHost(o.MCPServers); err != nil {
+		if s.own, err = kit.NewHost(o, o.MCPServers); err != nil {
 			return nil, err
 		}
 	}
@@ -93,17 +94,17 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.Policies,
 	})
 	if s.own != nil {
-		s.own.Start(s.life) //nolint:contextcheck // it lives as long as the session, not as long as Open
+		s.own.Start(s.life) //nolint:contextcheck // it outlives Open
 	}
 	// Close ends it and waits for done.
-	go s.run(problems) //nolint:contextcheck // it lives as long as the session, not as long as Open
+	go s.run(problems) //nolint:contextcheck // it outlives Open
 	return s, nil
 }
 
-// noClassifier says why there is no auto mode.
+// noClassifier is why there is no auto mode.
 const noClassifier = "auto mode needs the classifier of the Claude Code CLI, which this engine does not have; the mode stays as it was"
 
-// unsupported names the options that this engine cannot honour.
+// unsupported returns the options that this engine does not have.
 func unsupported(o *agent.Options) []string {
 	var fields []string
 	if o.Resume != (agent.Resume{}) {
@@ -121,17 +122,12 @@ func unsupported(o *agent.Options) []string {
 	return fields
 }
 
-// resolveModel is the model for a name that may be empty.
+// resolveModel returns the ID of a model. An empty name means the default.
 func (s *session) resolveModel(name string) string {
-	for _, name := range []string{name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL"), s.settings.Model} {
-		if name != "" {
-			return messages.ModelOf(name)
-		}
-	}
-	return DefaultModel
+	return messages.ModelOf(cmp.Or(name, s.engine.opts.DefaultModel, s.env.get("ANTHROPIC_MODEL"), s.settings.Model, DefaultModel))
 }
 
-// checkBudget refuses a budget that could not be kept: spending on a model without a price is not seen.
+// checkBudget returns an error if there is a budget and a model without a known price.
 func (s *session) checkBudget(models ...string) error {
 	if s.opts.MaxBudgetUSD == 0 {
 		return nil
@@ -147,22 +143,15 @@ func (s *session) checkBudget(models ...string) error {
 	return nil
 }
 
-func (s *session) newHost(configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
-	return mcphost.New(&mcphost.Options{
-		Servers: configs, Logger: s.opts.Logger, Dir: s.opts.Dir, Env: s.opts.Env, OnStderr: s.opts.Stderr,
-		Roots:  kit.Roots(s.opts),
-		Elicit: kit.Elicit(s.opts),
-	})
-}
-
 // Send queues an input.
 func (s *session) Send(ctx context.Context, in *agent.Input) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if in == nil || !slices.ContainsFunc(in.Content, func(b agent.Block) bool {
-		t, ok := transcript.Known(b).(*agent.TextBlock)
-		return transcript.Known(b) != nil && (!ok || !transcript.IsBlank(t.Text))
+		b = transcript.Known(b)
+		t, isText := b.(*agent.TextBlock)
+		return b != nil && (!isText || !transcript.IsBlank(t.Text))
 	}) {
 		return agent.ErrEmptyInput
 	}
@@ -181,7 +170,7 @@ func (s *session) Send(ctx context.Context, in *agent.Input) error {
 	return nil
 }
 
-// EndInput lets the session end once everything is answered.
+// EndInput ends the session once all inputs are answered.
 func (s *session) EndInput() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +208,7 @@ func (s *session) Receive(ctx context.Context) (agent.Message, error) {
 	}
 }
 
-// Interrupt stops the running turn, or the one that the next input is about to begin.
+// Interrupt stops the running turn, or the turn that the next input is about to begin.
 func (s *session) Interrupt(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +265,7 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 	return s.serverStatus(), ctx.Err()
 }
 
-// hostOf is findHost in an open session.
+// hostOf returns the host of a server in an open session.
 func (s *session) hostOf(name string) (*mcphost.Host, error) {
 	if s.life.Err() != nil {
 		return nil, agent.ErrClosed
@@ -311,7 +300,7 @@ func (s *session) SetMCPServers(ctx context.Context, configs map[string]mcphost.
 	return h.SetServers(ctx, maps.Clone(configs))
 }
 
-// ownHost is the session's own host, made when it is first needed.
+// ownHost returns the session's own host. It makes the host when it is first needed.
 func (s *session) ownHost() (*mcphost.Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +308,7 @@ func (s *session) ownHost() (*mcphost.Host, error) {
 		return nil, agent.ErrClosed
 	}
 	if s.own == nil {
-		h, err := s.newHost(nil)
+		h, err := kit.NewHost(s.opts, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -329,7 +318,7 @@ func (s *session) ownHost() (*mcphost.Host, error) {
 	return s.own, nil
 }
 
-// Close stops everything and waits for it. The hooks on the end run while the servers are still there.
+// Close ends the session and waits for its end. The hooks on SessionEnd run before the servers are closed.
 func (s *session) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -356,17 +345,15 @@ func (s *session) Close() error {
 func (s *session) next() *agent.Input {
 	for {
 		s.mu.Lock()
-		ended := s.ended
-		if len(s.inbox) > 0 {
-			in := s.inbox[0]
+		var in *agent.Input
+		if s.busy = len(s.inbox) > 0; s.busy {
+			in = s.inbox[0]
 			s.inbox = slices.Delete(s.inbox, 0, 1)
-			s.busy = true
-			s.mu.Unlock()
-			return in
 		}
+		over := s.busy || s.ended
 		s.mu.Unlock()
-		if ended {
-			return nil
+		if over {
+			return in
 		}
 		select {
 		case <-s.wake:
@@ -376,7 +363,7 @@ func (s *session) next() *agent.Input {
 	}
 }
 
-// waiting takes all inputs that have come.
+// waiting removes and returns the inputs that wait.
 func (s *session) waiting() []*agent.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -391,7 +378,7 @@ func (s *session) queued() int {
 	return len(s.inbox)
 }
 
-// fallbackModels are the models of a list that is separated by commas.
+// fallbackModels returns the models of a list that is separated by commas.
 func fallbackModels(list string) []string {
 	var models []string
 	for name := range strings.SplitSeq(list, ",") {

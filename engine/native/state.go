@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -27,19 +28,17 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// A session is a conversation. One goroutine, run, owns the conversation itself; what others may
-// touch is behind mu.
+// A session is a conversation. The goroutine run owns the conversation. What others use is behind mu.
 type session struct {
-	engine *Engine
-	opts   *agent.Options
-	api    *messages.Client
-	env    environ
-	shared *mcphost.Host // the caller's; nil if there is none
-	output *structured   // nil for free text
-	// settings are what the settings files say; what of it is an option is in opts.
+	engine    *Engine
+	opts      *agent.Options
+	api       *messages.Client
+	env       environ
+	shared    *mcphost.Host // the caller's; nil if there is none
+	output    *structured   // nil for free text
 	settings  *mcpconfig.Settings
 	fallbacks []string // the models of Options.FallbackModel
-	// The hooks of settings files and of the program; opts.Hooks has both, in this order.
+	// The hooks of settings files and of the program. opts.Hooks has both, in this order.
 	fileHooks, programHooks agent.Hooks
 	hooks                   *kit.HookRunner
 
@@ -47,34 +46,33 @@ type session struct {
 	stop context.CancelCauseFunc
 	done chan struct{} // closed when run has returned
 	out  chan agent.Message
-	wake chan struct{} // holds one token while there is something new in inbox or ended
+	wake chan struct{} // holds a token when inbox or ended have changed
 	err  error         // why the session ended by itself; set before out is closed
 
 	// Owned by run.
-	history     transcript.History
-	accepted    transcript.Position // what of the history the API has taken
-	table       *toolset.Table
-	finder      toolset.Finder
-	kit         toolDefinitions
-	store       *toolresult.Store    // what is too large for the model
-	offer       *toolset.Definitions // the tools of the latest request
-	commandList commandList
-	system      []string          // what the system prompt has beside the program's own; not changed once the model was asked
-	prompt      []json.RawMessage // the blocks of the system prompt; made for the first request
-	quarantined map[string]string
-	totals      map[string]agent.ModelUsage
-	cost        float64
-	results     int
-	started     bool               // the first turn has begun
-	reviewed    *permission.Policy // that reviewRules has looked at last
-	misspelt    map[string]bool    // the rules that it has told of
-	greeted     bool               // the first init message is out: it comes before any other
-	early       []agent.Message    // what waits for it
-	model       string
-	thoughts    transcript.ThoughtPolicy
-	// startContext is what hooks have for the model before the first turn.
-	startContext []string
-	heard        heard
+	history      transcript.History
+	accepted     transcript.Position // the part of the history that the API has accepted
+	table        *toolset.Table
+	finder       toolset.Finder
+	ownTools     []*toolset.Tool      // the engine's own beside the search; each stays, so that requests stay the same
+	store        *toolresult.Store    // results that are too large for the model
+	definitions  *toolset.Definitions // the tools of the latest request
+	commandList  commandList
+	system       []string          // the engine's part of the system prompt; constant after the first request
+	prompt       []json.RawMessage // the blocks of the system prompt; nil before the first request
+	quarantined  map[string]string
+	totals       map[string]agent.ModelUsage
+	cost         float64
+	results      int
+	started      bool               // the first turn has begun
+	reviewed     *permission.Policy // the policy that reviewRules has reviewed last
+	misspelt     map[string]bool    // the rules that it has reported
+	greeted      bool               // the first init message was sent
+	early        []agent.Message    // messages that wait for it
+	model        string
+	thoughts     transcript.ThoughtPolicy
+	startContext []string // context of hooks for the first turn
+	delivered    delivered
 	given        transcript.Loaded // what came of Options.History
 
 	stored atomic.Bool // store has a text
@@ -85,41 +83,69 @@ type session struct {
 	policy    *permission.Policy
 	bound     boundPolicy
 	context   *contextState
-	wantModel string // the model that was asked for; it answers unless it is overloaded
-	fallback  int    // how many of fallbacks are at work in its place; 0 at the start of a turn
+	wantModel string // the model that was asked for
+	fallback  int    // how many of fallbacks were tried in its place; 0 at the start of a turn
 	inbox     []*agent.Input
 	ended     bool                    // no input follows
-	busy      bool                    // an input was taken out of inbox and has no result yet
-	interrupt context.CancelCauseFunc // ends what runs of a turn; nil where nothing does
-	// interrupted is set by an interrupt that found an input and nothing of its turn that runs: the turn
-	// ends as soon as it begins.
+	busy      bool                    // an input was taken from inbox and has no result yet
+	interrupt context.CancelCauseFunc // ends the running turn; nil between turns
+	// interrupted is set by an interrupt between an input and its turn: the turn ends as soon as it begins.
 	interrupted bool
 	leftOut     []mcphost.RejectedTool // of the table; never modified
 	closing     sync.Once
 }
 
-// hosts are the session's hosts in the order of their precedence.
+// hosts returns the session's hosts in the order of their precedence.
 func (s *session) hosts() []*mcphost.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var hosts []*mcphost.Host
-	for _, h := range []*mcphost.Host{s.own, s.shared} {
-		if h != nil {
-			hosts = append(hosts, h)
-		}
-	}
-	return hosts
+	return slices.DeleteFunc([]*mcphost.Host{s.own, s.shared}, func(h *mcphost.Host) bool { return h == nil })
 }
 
+// servers yields the servers of all hosts. A server may hide another of its name, which follows.
+func (s *session) servers() iter.Seq2[*mcphost.Host, mcphost.ServerStatus] {
+	return func(yield func(*mcphost.Host, mcphost.ServerStatus) bool) {
+		for _, h := range s.hosts() {
+			for _, st := range h.Status() {
+				if !yield(h, st) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A hostedServer is a server of a host.
+type hostedServer struct {
+	host *mcphost.Host
+	name string
+}
+
+// serversWith returns the connected servers whose capabilities match and that the model may use, sorted by name.
+func (s *session) serversWith(match func(*mcp.ServerCapabilities) bool) []hostedServer {
+	var found []hostedServer
+	seen := map[string]bool{}
+	policy := s.permissions()
+	for h, st := range s.servers() {
+		if !seen[st.Name] && st.Status == mcphost.StatusConnected && st.Capabilities != nil && match(st.Capabilities) && !forbidden(policy, st.Name) {
+			found = append(found, hostedServer{h, st.Name})
+		}
+		seen[st.Name] = true
+	}
+	slices.SortFunc(found, func(a, b hostedServer) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+// notify wakes run.
 func (s *session) notify() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // run has been told already
+	default: // a token is there
 	}
 }
 
-// emit hands a message out. It waits for room, and gives up when the session is closed. Only run,
-// what it waits for, and the hooks of a closed session call it: nobody sends when out is closed.
+// emit sends a message to the program. It waits for room until the session is closed. Only run and what it
+// waits for call it before out is closed.
 func (s *session) emit(m agent.Message) {
 	if s.life.Err() != nil {
 		return
@@ -173,64 +199,59 @@ func (s *session) wantedModel() string {
 	return s.inForce()
 }
 
-// findHost finds the host that has a server; the session's own goes first.
+// findHost returns the host of a server.
 func (s *session) findHost(name string) (*mcphost.Host, error) {
 	var names []string
-	for _, h := range s.hosts() {
-		for _, st := range h.Status() {
-			if st.Name == name {
-				return h, nil
-			}
-			names = append(names, st.Name)
+	for h, st := range s.servers() {
+		if st.Name == name {
+			return h, nil
 		}
+		names = append(names, st.Name)
 	}
 	return nil, fmt.Errorf("%w: %q (there are %q)", mcphost.ErrUnknownServer, name, names)
 }
 
-// stopped waits until the session's goroutine has returned, and reports whether it has in time.
+// stopped waits for the session's goroutine and reports whether it has returned in time.
 func (s *session) stopped(within time.Duration) bool {
-	late := time.NewTimer(within)
-	defer late.Stop()
 	select {
 	case <-s.done:
 		return true
-	case <-late.C:
+	case <-time.After(within):
 		return false
 	}
 }
 
-// A turn is the answer to one input, and to those that come in while it runs.
+// A turn is the answer to an input and to those that arrive while it runs.
 type turn struct {
-	s       *session
-	ctx     context.Context // ends with an interrupt or the session
-	cancel  context.CancelCauseFunc
-	began   time.Time
-	apiTime time.Duration
-	start   transcript.Position // the history before the turn
-	told    *toolset.Announced  // what the model knew of the servers then
-	asked   int                 // how often the model was asked
-	// askedBefore is how often it was asked in the turn that Options.History breaks off in.
-	askedBefore int
-	clock       *time.Timer // that ends the turn in time; nil without a limit
-	over        bool        // the result says that the turn was cut short
+	s           *session
+	ctx         context.Context // ends with an interrupt or the session
+	cancel      context.CancelCauseFunc
+	began       time.Time
+	apiTime     time.Duration
+	start       transcript.Position // the history before the turn
+	announced   *toolset.Announced  // what the model knew of the servers then
+	asked       int                 // requests to the model
+	askedBefore int                 // requests in the unfinished turn of Options.History
+	clock       *time.Timer         // ends the turn; nil without a limit
+	aborted     bool                // the result reports the interrupt
 	usage       agent.Usage
-	last        *messages.Response // the latest whole response
+	last        *messages.Response // the latest complete response
 	uuids       []string
-	// Rounds in a row in which nothing could be done with what the model said.
+	// Unusable responses in a row.
 	malformed, paused int
-	heard             []string           // the messages that the latest response was handed out in
-	supersedes        []string           // what the next assistant message replaces
+	sent              []string           // UUIDs of the messages with the latest response
+	supersedes        []string           // UUIDs of the messages that the next assistant message replaces
 	orphans           []*call            // the calls in those messages
-	broken            *messages.Response // that they were of
+	broken            *messages.Response // the response in those messages
 	given             json.RawMessage    // the structured answer
-	badOutputs        int                // how often there was none, or a wrong one
-	goneOn            int                // how often a Stop hook has made the model go on
+	badOutputs        int                // answers without a valid one
+	continued         int                // how often a Stop hook has made the model go on
 	stopped           atomic.Bool        // no further call is made
 
 	mu        sync.Mutex // guards the rest
 	denials   []agent.PermissionDenial
-	context   []string // of hooks, for the model to read next
-	stoppedBy string   // the hook that stops the turn; empty if none does
+	context   []string // of hooks, for the model
+	stoppedBy string   // why a hook stops the turn; empty if none does
 }
 
 // errTurnTimeout is the cause of a turn's end by Options.TurnTimeout.
@@ -238,23 +259,22 @@ var errTurnTimeout = errors.New("native: the turn took too long")
 
 func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// A call is a tool call of the model's.
+// A call is a tool call of the model.
 type call struct {
 	use      *agent.ToolUseBlock
 	inputErr error         // why its input cannot be used; nil if it can
 	tool     *toolset.Tool // nil until it is resolved, and for a tool that there is not
 }
 
-// An answer is what a call came to.
+// An answer is the outcome of a call.
 type answer struct {
 	result *agent.ToolResultBlock
-	raw    json.RawMessage // the tool's own result, for the program
-	// plain stands for result where the API takes no tool references; nil if result has none.
-	plain *agent.ToolResultBlock
-	after string // what the model reads beside the results
+	raw    json.RawMessage        // the tool's own result, for the program
+	plain  *agent.ToolResultBlock // result without tool references; nil if it has none
+	after  string                 // a text for the model after all results
 }
 
-// part is the answer as the model is sent it.
+// part returns the answer as it is sent to the model.
 func (a answer) part() transcript.Part {
 	p := transcript.Part{Raw: transcript.EncodeBlock(a.result)}
 	if a.plain != nil {
@@ -263,10 +283,9 @@ func (a answer) part() transcript.Part {
 	return p
 }
 
-// errorAnswer answers a call with an error text for the model. Much of it comes from servers and hooks.
+// errorAnswer answers a call with an error for the model.
 func errorAnswer(c *call, text string) answer {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if transcript.IsBlank(text) {
+	if text = strings.ToValidUTF8(text, "\uFFFD"); transcript.IsBlank(text) {
 		text = "Unknown error"
 	}
 	return answer{
@@ -294,14 +313,7 @@ type contextState struct {
 	counted  int64                    // tokens of the request and its answer as the API counted them; 0 while there is no answer
 }
 
-// A resourceServer is a server that the model may read resources of.
-type resourceServer struct {
-	host *mcphost.Host
-	name string
-}
-
-// namedURIs are the URIs that servers themselves have named in this session, by server: in lists, and in
-// results of tools.
+// namedURIs are the URIs that servers have named in lists and results.
 type namedURIs struct {
 	mu       sync.Mutex // guards the map
 	byServer map[string]map[string]bool
@@ -372,8 +384,8 @@ func (s *session) revision() uint64 {
 
 func (s *session) serverStatus() []mcphost.ServerStatus {
 	var all []mcphost.ServerStatus
-	for _, h := range s.hosts() {
-		all = append(all, h.Status()...)
+	for _, st := range s.servers() {
+		all = append(all, st)
 	}
 	slices.SortStableFunc(all, func(a, b mcphost.ServerStatus) int { return strings.Compare(a.Name, b.Name) })
 	s.mu.Lock()

@@ -1,7 +1,9 @@
 package native
 
 import (
+	"bytes"
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
@@ -9,8 +11,7 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// readTool is the tool that reads and searches stored results. The model has it from the first stored
-// result on.
+// readTool reads and searches stored results. The model has it once there is a stored result.
 const readTool = "ReadToolResult"
 
 func newReadTool() *toolset.Tool {
@@ -28,7 +29,7 @@ func newReadTool() *toolset.Tool {
 	}, true)
 }
 
-// readStored answers a call of it.
+// readStored answers a call of readTool.
 func (t *turn) readStored(c *call, args json.RawMessage) answer {
 	var in struct {
 		Path string `json:"path"`
@@ -47,10 +48,31 @@ func (t *turn) readStored(c *call, args json.RawMessage) answer {
 	return textAnswer(c, text)
 }
 
-// textAnswer answers a call of one of the engine's own tools.
+// textAnswer answers a call of one of the engine's own tools with a text.
 func textAnswer(c *call, text string) answer {
 	if transcript.IsBlank(text) {
 		text = "(nothing but white space)"
 	}
 	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: transcript.Encode(text)}
+}
+
+// adoptResults lets the model read the stored results of an earlier run in [Options.ResultsDir] that a
+// history names. A server cannot forge such a result: its own result would contain the file's name.
+func (s *session) adoptResults(history []agent.Message) {
+	for _, m := range history {
+		u, ok := m.(*agent.User)
+		if !ok {
+			continue
+		}
+		for _, b := range u.Message.Content {
+			r, ok := b.(*agent.ToolResultBlock)
+			if !ok || r.IsError {
+				continue
+			}
+			file := filepath.Base(toolresult.StoredPath(r.Text()))
+			if !bytes.Contains(u.ToolUseResult, []byte(file)) && s.store.AdoptFrom(r.Text()) {
+				s.stored.Store(true)
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,23 +9,22 @@ import (
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
-	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
 const (
-	// outputTool is the tool through which the model gives an answer that has to match a schema.
+	// outputTool is the tool by which the model gives structured output.
 	outputTool = "StructuredOutput"
-	// defaultOutputRetries is how often the model may try, unless MAX_STRUCTURED_OUTPUT_RETRIES says otherwise.
+	// defaultOutputRetries is used unless MAX_STRUCTURED_OUTPUT_RETRIES is set.
 	defaultOutputRetries = 5
 
 	outputDescription = "Give your final answer as structured data. Call this tool exactly once, at the end, with an input that matches its schema."
 	outputReminder    = "You must call the " + outputTool + " tool to complete this request. Call this tool now."
 )
 
-// A structured is the way to an answer that matches a schema. Nil means that the answer is free text.
+// A structured has the tool for an answer that matches a schema. Nil means that the answer is free text.
 type structured struct {
 	server  *mcpserver.Server // validates, with messages that the model can act on
 	model   toolschema.Model
@@ -34,7 +34,7 @@ type structured struct {
 // outputRetries is the variable that bounds the retries of a structured answer.
 const outputRetries = "MAX_STRUCTURED_OUTPUT_RETRIES"
 
-// outputRetriesProblem says whether that variable cannot be used.
+// outputRetriesProblem reports an invalid value of that variable.
 func outputRetriesProblem(env environ) []mcphost.EnvProblem {
 	v := env.get(outputRetries)
 	if n, err := strconv.Atoi(v); v == "" || err == nil && n >= 0 {
@@ -43,7 +43,7 @@ func outputRetriesProblem(env environ) []mcphost.EnvProblem {
 	return []mcphost.EnvProblem{{Name: outputRetries, Value: v, Want: fmt.Sprintf("a whole number, such as %d", defaultOutputRetries)}}
 }
 
-// newStructured makes the tool for a schema. A schema that cannot be used is an error that names the option.
+// newStructured makes the tool for a schema.
 func newStructured(ctx context.Context, schema json.RawMessage, env environ) (*structured, error) {
 	if schema == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func newStructured(ctx context.Context, schema json.RawMessage, env environ) (*s
 	return out, nil
 }
 
-// tools are the tools that a structured answer adds to the request.
+// tools returns the tools that structured output adds to requests.
 func (o *structured) tools() []toolset.APITool {
 	if o == nil {
 		return nil
@@ -77,10 +77,10 @@ func (o *structured) tools() []toolset.APITool {
 	return []toolset.APITool{{Name: o.model.Name, Description: o.model.Description, InputSchema: o.model.InputSchema}}
 }
 
-// is reports whether a call is the structured answer.
+// is reports whether a call gives the structured output.
 func (o *structured) is(c *call) bool { return o != nil && c.use.Name == o.model.Name }
 
-// giveOutput takes a structured answer, or tells the model what is wrong with it.
+// giveOutput accepts the structured output of a call, or tells the model what is wrong with it.
 func (t *turn) giveOutput(c *call) answer {
 	o := t.s.output
 	args := o.model.RestoreArgs(c.use.Input)
@@ -93,13 +93,10 @@ func (t *turn) giveOutput(c *call) answer {
 		return errorAnswer(c, res.Text())
 	}
 	t.given = args
-	return answer{
-		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(res.Text())},
-		raw:    transcript.Encode(res.Text()),
-	}
+	return textAnswer(c, res.Text())
 }
 
-// overOutput ends the turn when its structured answer is there, or was tried for too often.
+// overOutput ends the turn once it has structured output, or too many attempts failed.
 func (t *turn) overOutput() *agent.Result {
 	o := t.s.output
 	switch {
@@ -108,9 +105,7 @@ func (t *turn) overOutput() *agent.Result {
 	case t.given != nil:
 		r := t.result(agent.SubtypeSuccess, agent.ReasonCompleted, "")
 		r.StructuredOutput = t.given
-		if r.Result == "" {
-			r.Result = string(t.given)
-		}
+		r.Result = cmp.Or(r.Result, string(t.given))
 		return r
 	case t.badOutputs > o.retries:
 		return t.result(agent.SubtypeErrorStructuredOutput, agent.ReasonStructuredOutput,
@@ -119,7 +114,7 @@ func (t *turn) overOutput() *agent.Result {
 	return nil
 }
 
-// remind makes a model that ended without its structured answer go on.
+// remind has a model go on that ended without structured output.
 func (t *turn) remind() *agent.Result {
 	t.badOutputs++
 	if r := t.overOutput(); r != nil {

@@ -21,15 +21,14 @@ import (
 	"github.com/tenon-sdk/tenon/toolresult"
 )
 
-// namingEvents are the events whose hooks of kind mcp_tool name their server for the first turn's wait: prompts, tool
-// calls, questions, and those of subagents, tasks, elicitations and worktrees. Of the latter none occurs here, but
-// the same settings are to make the same wait on both engines.
+// namingEvents are the events whose hooks of kind mcp_tool name servers for which the first turn waits. Some
+// do not occur here, but the same settings cause the same wait on both engines.
 var namingEvents = []string{
 	"UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
 	"SubagentStart", "SubagentStop", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate", "WorktreeRemove",
 }
 
-// hookServers are the servers that hooks of kind mcp_tool name.
+// hookServers returns the servers that hooks of kind mcp_tool name.
 func hookServers(hooks []mcpconfig.ToolHook) []string {
 	var names []string
 	for _, h := range hooks {
@@ -40,8 +39,8 @@ func hookServers(hooks []mcpconfig.ToolHook) []string {
 	return names
 }
 
-// addToolHooks puts the hooks of kind mcp_tool, which stand in settings files, before the program's own:
-// the program's see what those have changed, and have the last word. It returns what is wrong with them.
+// addToolHooks adds the hooks of kind mcp_tool of settings files before the program's hooks, which see what
+// the former have changed. It returns problems with them.
 func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerError {
 	if s.opts.Hooks != nil {
 		s.programHooks = *s.opts.Hooks
@@ -49,13 +48,15 @@ func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerErro
 	files := &s.fileHooks
 	var problems []agent.MCPServerError
 	for _, h := range hooks {
+		problem := ""
 		th := &toolHook{s: s, ToolHook: h}
 		if err := th.prepare(); err != nil {
-			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v is left out: %v", h, err)})
-			continue
+			problem = fmt.Sprintf("The %v is left out: %v", h, err)
+		} else if !th.bind(files) {
+			problem = fmt.Sprintf("The %v never runs: the event does not occur on this engine", h)
 		}
-		if !th.bind(files) {
-			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: fmt.Sprintf("The %v never runs: the event does not occur on this engine", h)})
+		if problem != "" {
+			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: problem})
 		}
 	}
 	own := &s.programHooks
@@ -78,7 +79,7 @@ func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerErro
 type toolHook struct {
 	s *session
 	mcpconfig.ToolHook
-	covers *permission.Policy // denies what the hook is for; nil for everything
+	covers *permission.Policy // denies the calls that "if" covers; nil without "if"
 	ran    atomic.Bool
 }
 
@@ -94,7 +95,7 @@ func (h *toolHook) prepare() error {
 	return nil
 }
 
-// bind adds the hook to those of its event. It reports false for an event that there is not.
+// bind adds the hook to those of its event. It reports false for an event that does not occur.
 func (h *toolHook) bind(all *agent.Hooks) bool {
 	plain := func(r *hookReply) (*agent.HookOutput, error) { return &r.out, nil }
 	switch h.Event {
@@ -123,22 +124,19 @@ func (h *toolHook) bind(all *agent.Hooks) bool {
 	case "Notification":
 		all.Notification = append(all.Notification, bindHook[agent.Notification](h, plain))
 	default:
-		return false // PreCompact and PostCompact among them: nothing is compacted here
+		return false
 	}
 	return true
 }
 
-// bindHook makes a typed hook of one that calls a tool: its input goes there, its output comes from there.
+// bindHook returns a typed hook that calls the tool with its input and decodes its output.
 func bindHook[In, Out any](h *toolHook, output func(*hookReply) (*Out, error)) agent.Hook[In, Out] {
 	return agent.Hook[In, Out]{
 		Matcher: h.Matcher, Timeout: h.Timeout, FailClosed: h.Block,
 		Func: func(ctx context.Context, in *In) (*Out, error) {
-			reply, err := h.call(ctx, transcript.Encode(in))
-			if err == nil && reply == nil {
-				return nil, nil
-			}
 			var out *Out
-			if err == nil {
+			reply, err := h.call(ctx, transcript.Encode(in))
+			if err == nil && reply != nil {
 				out, err = output(reply)
 			}
 			if err != nil {
@@ -149,7 +147,7 @@ func bindHook[In, Out any](h *toolHook, output func(*hookReply) (*Out, error)) a
 	}
 }
 
-// call calls the tool about an event. It returns nil when there is nothing to say.
+// call calls the tool with an event. It returns nil if there is no output.
 func (h *toolHook) call(ctx context.Context, event json.RawMessage) (*hookReply, error) {
 	if !h.wants(event) || h.Once && h.ran.Swap(true) {
 		return nil, nil
@@ -191,7 +189,7 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(h.s.requestOf(about.ToolName))
 }
 
-// A hookReply is what the tool of a hook answers, in the form of Claude Code's hooks.
+// A hookReply is the answer of a hook's tool in the form of Claude Code's hooks.
 type hookReply struct {
 	Continue      *bool  `json:"continue"`
 	StopReason    string `json:"stopReason"`
@@ -212,28 +210,25 @@ type hookReply struct {
 	out agent.HookOutput
 }
 
-// replyFields are the fields by which an answer shows that it is a hook's.
+// replyFields are the members of the output of hooks.
 var replyFields = []string{"continue", "suppressOutput", "stopReason", "systemMessage", "decision", "hookSpecificOutput", "terminalSequence"}
 
-// parseReply reads an answer. Text that is no object is context for the model where a prompt or a
-// session begins, and says nothing elsewhere; strict makes it an error there.
+// parseReply reads an answer. Text that is not an object is context for the model on UserPromptSubmit and
+// SessionStart. On other events it is ignored, or an error if strict is set.
 func parseReply(event, text string, strict bool) (*hookReply, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
-		switch {
-		case event == "UserPromptSubmit" || event == "SessionStart":
-			return &hookReply{out: agent.HookOutput{AdditionalContext: toolresult.EscapeHostTags(text)}}, nil
-		case strict:
-			return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip.Text(text, 200))
-		}
-		return nil, nil
-	}
+	isObject := json.Unmarshal([]byte(text), &fields) == nil && fields != nil
 	known := slices.ContainsFunc(replyFields, func(name string) bool { _, ok := fields[name]; return ok })
-	if strict && len(fields) > 0 && !known {
+	switch {
+	case !isObject && (event == "UserPromptSubmit" || event == "SessionStart"):
+		return &hookReply{out: agent.HookOutput{AdditionalContext: toolresult.EscapeHostTags(text)}}, nil
+	case strict && !known && (!isObject || len(fields) > 0):
 		return nil, fmt.Errorf("the tool's answer is no output of a hook: %s", clip.Text(text, 200))
+	case !isObject:
+		return nil, nil
 	}
 	r := new(hookReply)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
@@ -250,7 +245,7 @@ func parseReply(event, text string, strict bool) (*hookReply, error) {
 	return r, nil
 }
 
-// fence escapes the host's tags in what the model may read of an answer.
+// fence escapes the host's tags in the texts for the model.
 func (r *hookReply) fence() {
 	for _, text := range []*string{&r.Reason, &r.StopReason, &r.Specific.AdditionalContext, &r.Specific.PermissionReason} {
 		*text = toolresult.EscapeHostTags(*text)
@@ -265,18 +260,17 @@ func (r *hookReply) preToolUse() (*agent.PreToolUseOutput, error) {
 	out := &agent.PreToolUseOutput{
 		HookOutput: r.out, Decision: r.Specific.PermissionDecision, Reason: r.Specific.PermissionReason, UpdatedInput: r.Specific.UpdatedInput,
 	}
-	switch {
-	case out.Decision != "": // the newer form counts
-	case r.blocks():
-		out.Decision, out.Reason = permission.Deny, r.Reason
-	case r.Decision == "approve":
-		out.Decision, out.Reason = permission.Allow, r.Reason
-	}
-	if !slices.Contains([]permission.Behavior{"", permission.Allow, permission.Deny, permission.Ask, "defer"}, out.Decision) {
-		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", clip.Text(string(out.Decision), 50))
-	}
-	if out.Decision == "defer" {
+	switch out.Decision {
+	case "": // the older form
+		older := map[string]permission.Behavior{"block": permission.Deny, "approve": permission.Allow}
+		if d := older[r.Decision]; d != "" {
+			out.Decision, out.Reason = d, r.Reason
+		}
+	case "defer":
 		out.Decision = ""
+	case permission.Allow, permission.Deny, permission.Ask:
+	default:
+		return nil, fmt.Errorf("the tool's answer has the permissionDecision %q", clip.Text(string(out.Decision), 50))
 	}
 	return out, nil
 }
@@ -286,17 +280,15 @@ func (r *hookReply) postToolUse() (*agent.PostToolUseOutput, error) {
 	if r.blocks() {
 		out.Feedback = r.Reason
 	}
-	raw := r.Specific.UpdatedOutput
-	if raw == nil {
-		raw = r.Specific.UpdatedMCPOutput
-	}
-	if raw != nil {
-		out.UpdatedOutput = outputContent(raw)
+	for _, raw := range []json.RawMessage{r.Specific.UpdatedMCPOutput, r.Specific.UpdatedOutput} { // the latter takes precedence
+		if raw != nil {
+			out.UpdatedOutput = outputContent(raw)
+		}
 	}
 	return out, nil
 }
 
-// outputContent is a changed output as content: blocks as they are, a string as text, all else as its JSON.
+// outputContent returns a changed output as content: blocks, a string as text, or other JSON as text.
 func outputContent(raw json.RawMessage) agent.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -332,8 +324,8 @@ func (r *hookReply) permissionRequest() (*agent.PermissionRequestOutput, error) 
 // reference matches ${path.to.value} in a string of a hook's input.
 var reference = regexp.MustCompile(`\$\{([A-Za-z0-9_.\-]+)\}`)
 
-// fillIn resolves the references in the strings of input by what stands at their paths in event: a
-// string as it is, all else as its JSON, and nothing where there is nothing.
+// fillIn replaces the references in the strings of input by the values at their paths in event: a string as
+// it is, other values as JSON, and absent values by nothing.
 func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
@@ -361,11 +353,10 @@ func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 	return transcript.Encode(walk(v)), nil
 }
 
-// maxFillIn bounds the bytes of an event that are looked through for the references to it, which is also how much
-// they can come to.
+// maxFillIn bounds the size of the event times the number of references to it, in bytes.
 const maxFillIn = 64 << 20
 
-// at is the text of what stands at a path in a JSON value.
+// at returns the text of the value at a path in a JSON value.
 func at(value json.RawMessage, path string) string {
 	for _, name := range strings.Split(path, ".") {
 		var object map[string]json.RawMessage

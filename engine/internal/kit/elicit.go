@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 // Elicit returns [agent.Options.OnElicitation] with its failures handled: an error, a panic and a nil
@@ -37,9 +38,16 @@ func Elicit(o *agent.Options) func(ctx context.Context, server string, p *mcp.El
 	}
 }
 
-// Roots returns the directories that servers get as roots, the session's directory first. It returns
+// NewHost returns a host for servers of a run.
+func NewHost(o *agent.Options, configs map[string]mcphost.ServerConfig) (*mcphost.Host, error) {
+	return mcphost.New(&mcphost.Options{
+		Servers: configs, Logger: o.Logger, Dir: o.Dir, Env: o.Env, OnStderr: o.Stderr, Roots: roots(o), Elicit: Elicit(o),
+	})
+}
+
+// roots returns the directories that servers get as roots, the session's directory first. It returns
 // nil if there are no additional directories.
-func Roots(o *agent.Options) []string {
+func roots(o *agent.Options) []string {
 	if len(o.AdditionalDirectories) == 0 {
 		return nil
 	}

@@ -141,8 +141,7 @@ func (l *Loader) addAnswer(k int, p draft, r *givenResult) {
 		l.Repair(r.index, agent.RepairMoved, "a tool result was moved to its call: %s", clip.Text(p.call.ID, 100))
 	}
 	if errorText != "" {
-		block := &agent.ToolResultBlock{ToolUseID: p.call.ID, IsError: true, Content: agent.TextContent(errorText)}
-		l.addUser(draft{Part: Part{Raw: EncodeBlock(block)}, index: p.index})
+		l.addUser(draft{Part: ErrorResult(p.call.ID, errorText), index: p.index})
 		return
 	}
 	l.addUser(draft{Part: Part{Raw: EncodeBlock(r.block)}, index: r.index})
@@ -197,6 +196,11 @@ func rawParts(drafts []draft) []Part {
 		parts[i] = d.Part
 	}
 	return parts
+}
+
+// ErrorResult returns a result with an error text.
+func ErrorResult(id, text string) Part {
+	return Part{Raw: EncodeBlock(&agent.ToolResultBlock{ToolUseID: id, IsError: true, Content: agent.TextContent(text)})}
 }
 
 // DroppedResult answers a call whose result the API refused.

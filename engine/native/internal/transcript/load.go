@@ -152,7 +152,7 @@ func (l *Loader) choose(msgs []agent.Message) []*choice {
 				if m.Error == "invalid_request" {
 					cs.refuse(m.Text())
 				}
-			case m.Message.Model == syntheticModel:
+			case m.Message.Model == SyntheticModel:
 			default:
 				cs.takeOut(m.Supersedes, "")
 				cs.add(&choice{index: i, assistant: m})
@@ -181,8 +181,8 @@ func (l *Loader) choose(msgs []agent.Message) []*choice {
 	return chosen
 }
 
-// syntheticModel is the model of messages that the run made in the place of an answer.
-const syntheticModel = "<synthetic>"
+// SyntheticModel is the model of messages that the run made in the place of an answer.
+const SyntheticModel = "<synthetic>"
 
 // takeOut takes out the messages with these UUIDs. refused is the report that says why, if one does.
 func (cs *choices) takeOut(uuids []string, refused string) {
