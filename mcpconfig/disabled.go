@@ -1,12 +1,13 @@
 package mcpconfig
 
-import "path/filepath"
+import "slices"
 
-// disabledKey lists the servers of .mcp.json that are disabled, in settings files and in ~/.claude.json.
+// disabledKey lists the servers of .mcp.json that are disabled, in settings files and in
+// ~/.claude.json.
 const disabledKey = "disabledMcpjsonServers"
 
-// disabledServers are the disabled servers of .mcp.json with the file that disables each, preferably a
-// trusted one.
+// disabledServers are the disabled servers of .mcp.json with the file that disables each, preferably
+// a trusted one.
 type disabledServers map[string]disabledBy
 
 type disabledBy struct {
@@ -14,40 +15,26 @@ type disabledBy struct {
 	trusted bool
 }
 
-// readDisabled reads the lists of disabled servers.
+// readDisabled reads the lists of disabled servers. [LoadSettings] reports the other faults of
+// settings files.
 func (l *loader) readDisabled(user *document) {
 	if user != nil {
 		l.addDisabled(user, projectNode(user, l.dir), true)
 	}
-	for _, s := range []struct {
-		scope Scope
-		name  string
-	}{{ScopeLocal, "settings.local.json"}, {ScopeProject, "settings.json"}} {
-		if l.reads(s.scope) {
-			for _, path := range l.checkout.files(".claude", s.name) {
-				l.readDisabledFile(s.scope, path)
-			}
+	for _, s := range slices.Backward(l.settingsFiles()) {
+		data, trusted, ok := l.read(s.scope, s.path)
+		if !ok {
+			continue
 		}
+		doc, problem := open(data, s.path)
+		if problem != nil {
+			problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
+			problem.Level, problem.Want = LevelNote, ""
+			l.report(*problem)
+			continue
+		}
+		l.addDisabled(doc, doc.top(), trusted)
 	}
-	if dir := settingsDir(l.lookupEnv); l.reads(ScopeUser) && dir != "" {
-		l.readDisabledFile(ScopeUser, filepath.Join(dir, "settings.json"))
-	}
-}
-
-// readDisabledFile reads the list of a settings file. [LoadSettings] reports the other faults of the file.
-func (l *loader) readDisabledFile(s Scope, path string) {
-	data, trusted, ok := l.read(s, path)
-	if !ok {
-		return
-	}
-	doc, problem := open(data, path)
-	if problem != nil {
-		problem.Message = "its " + disabledKey + " cannot be read: " + problem.Message
-		problem.Level, problem.Want = LevelNote, ""
-		l.report(*problem)
-		return
-	}
-	l.addDisabled(doc, doc.top(), trusted)
 }
 
 // addDisabled adds the list of an object.
@@ -56,21 +43,20 @@ func (l *loader) addDisabled(doc *document, n node, trusted bool) {
 	if at.isNull() {
 		return
 	}
+	wrong := func(n node, want string) {
+		p := doc.problem(n, LevelNote, "is %s and disables nothing", n.kind())
+		p.Want = want
+		l.report(p)
+	}
 	list, ok := at.list()
 	if !ok {
-		p := doc.problem(at, LevelNote, "is %s and disables nothing", at.kind())
-		p.Want = "a list of server names"
-		l.report(p)
+		wrong(at, "a list of server names")
 	}
 	for _, e := range list {
 		name, ok := e.text()
 		if !ok {
-			p := doc.problem(e, LevelNote, "is %s and disables nothing", e.kind())
-			p.Want = "the name of a server"
-			l.report(p)
-			continue
-		}
-		if by, off := l.disabled[name]; !off || !by.trusted {
+			wrong(e, "the name of a server")
+		} else if by, off := l.disabled[name]; !off || !by.trusted {
 			l.disabled[name] = disabledBy{doc.file, trusted}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 const (
@@ -75,35 +77,34 @@ func parseDocument(data []byte, file string) (*document, error) {
 		}
 	}
 	if err != nil {
-		return d, d.parseError(err)
+		return d, parseError(err)
 	}
-	if !utf8.Valid(d.data) {
-		return d, d.syntax(invalidUTF8(d.data), "it is not valid UTF-8")
+	for i, r := range string(d.data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(d.data[i:], []byte("\uFFFD")) {
+			return d, d.syntax(i, "it is not valid UTF-8")
+		}
 	}
 	d.root, d.relaxed = root, !root.IsStandard()
 	return d, nil
 }
 
-// hujsonPosition matches the beginning of the parser's errors.
-var hujsonPosition = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
+// hujsonPosition matches the parser's errors.
+var hujsonPosition = regexp.MustCompile(`(?s)^hujson: line (\d+), column (\d+): (.*)`)
 
 // parseError returns a parser's error without quotes of the text, which may contain secrets.
-func (d *document) parseError(err error) error {
-	e := &syntaxError{message: "it is not valid JSON"}
+func parseError(err error) error {
 	m := hujsonPosition.FindStringSubmatch(err.Error())
 	if m == nil {
-		return e
+		return &syntaxError{message: "it is not valid JSON"}
 	}
+	e := &syntaxError{message: "invalid JSON: " + m[3]}
 	e.line, _ = strconv.Atoi(m[1])
 	e.column, _ = strconv.Atoi(m[2])
-	rest := err.Error()[len(m[0]):]
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.message = "the JSON ends too soon: a bracket, a quotation mark or a comment is not closed"
-	case strings.HasPrefix(rest, "invalid literal"):
+	case strings.HasPrefix(m[3], "invalid literal"):
 		e.message = "invalid value: a string with a bad escape or line break, or a word without quotation marks"
-	default:
-		e.message = "invalid JSON: " + rest
 	}
 	return e
 }
@@ -145,13 +146,11 @@ func tooDeep(data []byte) int {
 
 // commentLength returns the length of the comment that data begins with, minus 1, or 0 without one.
 func commentLength(data []byte) int {
-	end := ""
+	end := "\n"
 	switch {
-	case bytes.HasPrefix(data, []byte("//")):
-		end = "\n"
 	case bytes.HasPrefix(data, []byte("/*")):
 		end = "*/"
-	default:
+	case !bytes.HasPrefix(data, []byte("//")):
 		return 0
 	}
 	i := bytes.Index(data[2:], []byte(end))
@@ -159,17 +158,6 @@ func commentLength(data []byte) int {
 		return len(data) - 1
 	}
 	return 2 + i + len(end) - 1
-}
-
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return 0
 }
 
 // A node is a value in a document with its path. The zero node does not exist.
@@ -182,9 +170,19 @@ func (d *document) top() node { return node{d.root, ""} }
 
 // kind returns the type of the value, for messages.
 func (n node) kind() string {
-	return map[hujson.Kind]string{
-		'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
-	}[n.v.Value.Kind()]
+	switch n.v.Value.Kind() {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	}
+	return "a list"
 }
 
 // size returns the type of the value and the number of its elements, for messages.
@@ -211,23 +209,22 @@ type member struct {
 	value node
 }
 
-// object returns the members of an object in order. Of members with the same name, only the last is in
-// members, and the others are in doubled.
+// object returns the members of an object in order. Of members with the same name, only the last is
+// in members, and the others are in doubled.
 func (n node) object() (members, doubled []member, ok bool) {
 	o, ok := n.v.Value.(*hujson.Object)
 	if !ok {
 		return nil, nil, false
 	}
 	last := make(map[string]int, len(o.Members))
-	all := make([]member, 0, len(o.Members))
 	for i, m := range o.Members {
-		name := m.Name.Value.(hujson.Literal).String()
-		path := joinPath(n.path, name)
-		all = append(all, member{name, node{m.Name, path}, node{m.Value, path}})
-		last[name] = i
+		last[memberName(m)] = i
 	}
-	for i, m := range all {
-		if last[m.name] == i {
+	for i, m := range o.Members {
+		name := memberName(m)
+		path := joinPath(n.path, name)
+		m := member{name, node{m.Name, path}, node{m.Value, path}}
+		if last[name] == i {
 			members = append(members, m)
 		} else {
 			doubled = append(doubled, m)
@@ -238,11 +235,9 @@ func (n node) object() (members, doubled []member, ok bool) {
 
 // get returns the member with the name. Without one, the node does not exist.
 func (n node) get(name string) node {
-	members, _, _ := n.object()
-	for _, m := range members {
-		if m.name == name {
-			return m.value
-		}
+	o, _ := n.v.Value.(*hujson.Object)
+	if i := lastMember(o, name); i >= 0 {
+		return node{o.Members[i].Value, joinPath(n.path, name)}
 	}
 	return node{}
 }
@@ -297,7 +292,7 @@ var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 // joinPath appends a name to a JSON path.
 func joinPath(path, name string) string {
-	name = shorten(name) // because the paths of all nested values repeat it
+	name = clip.Text(name, 40) // because the paths of all nested values repeat it
 	switch {
 	case !plainKey.MatchString(name):
 		return path + "[" + strconv.Quote(name) + "]"

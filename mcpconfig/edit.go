@@ -34,9 +34,10 @@ func GetServer(doc []byte, at Place, name string) (entry json.RawMessage, ok boo
 	}
 	n := d.top()
 	for _, key := range append(slices.Clone(at.keys()), name) {
-		if n = n.get(key); !n.exists() {
-			return nil, false, nil
-		}
+		n = n.get(key)
+	}
+	if !n.exists() {
+		return nil, false, nil
 	}
 	return n.raw(), true, nil
 }
@@ -88,27 +89,21 @@ func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed boo
 	if err != nil {
 		return nil, false, fmt.Errorf("mcpconfig: the document cannot be edited: %w", err)
 	}
-	v := &d.root
+	obj, _ := d.root.Value.(*hujson.Object)
 	for _, key := range at.keys() {
-		obj, ok := v.Value.(*hujson.Object)
-		if !ok {
+		i := lastMember(obj, key)
+		if i < 0 {
 			return doc, false, nil
 		}
-		next := lastMember(obj, key)
-		if next < 0 {
-			return doc, false, nil
-		}
-		v = &obj.Members[next].Value
+		obj, _ = obj.Members[i].Value.Value.(*hujson.Object)
 	}
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
+	if lastMember(obj, name) < 0 {
 		return doc, false, nil
 	}
 	kept := obj.Members[:0:0]
 	var comments hujson.Extra // of the members that were just removed
 	for _, m := range obj.Members {
 		if memberName(m) == name {
-			removed = true
 			// The white space before the name goes, but no comment, and no line end of a comment.
 			end, _ := lastComment(m.Name.BeforeExtra)
 			comments = slices.Concat(comments, m.Name.BeforeExtra[:end], m.Value.AfterExtra)
@@ -117,9 +112,6 @@ func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed boo
 		m.Name.BeforeExtra = append(comments, m.Name.BeforeExtra...)
 		comments = nil
 		kept = append(kept, m)
-	}
-	if !removed {
-		return doc, false, nil
 	}
 	trailingComma := obj.Members[len(obj.Members)-1].Value.AfterExtra != nil
 	obj.Members = kept
@@ -165,13 +157,12 @@ func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value
 	}
 	m := newMember(key, s.apply(value, inner))
 	m.Value.BeforeExtra = hujson.Extra(s.space)
+	m.Name.BeforeExtra = before
 	switch {
 	case ownLine:
 		m.Name.BeforeExtra = slices.Concat(before, []byte(newline+inner))
 	case len(obj.Members) > 0:
 		m.Name.BeforeExtra = slices.Concat(before, []byte(s.space))
-	default:
-		m.Name.BeforeExtra = before
 	}
 	if ownLine && !bytes.ContainsRune(after, '\n') {
 		after = hujson.Extra(newline + outer)
@@ -196,8 +187,11 @@ func newMember(name string, value hujson.Value) hujson.ObjectMember {
 
 func memberName(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// lastMember returns the index of the last member with the name, or -1.
+// lastMember returns the index of the last member with the name, or -1. obj may be nil.
 func lastMember(obj *hujson.Object, name string) int {
+	if obj == nil {
+		return -1
+	}
 	for i, m := range slices.Backward(obj.Members) {
 		if memberName(m) == name {
 			return i
@@ -228,21 +222,21 @@ type style struct {
 // style returns the layout of the document, by the first line that shows it.
 func (d *document) style() style {
 	s := style{indent: "  ", space: " "}
-	if i := bytes.IndexByte(d.data, '\n'); i >= 0 {
+	if before, _, ok := bytes.Cut(d.data, []byte("\n")); ok {
 		s.newline = "\n"
-		if i > 0 && d.data[i-1] == '\r' {
+		if bytes.HasSuffix(before, []byte("\r")) {
 			s.newline = "\r\n"
 		}
 	}
 	if !bytes.ContainsRune(bytes.TrimSpace(d.data), '\n') && bytes.ContainsRune(d.data, ':') {
 		s.newline, s.indent = "", ""
 	}
-	if i := bytes.Index(d.data, []byte(`":`)); i >= 0 && i+2 < len(d.data) && !bytes.ContainsRune([]byte(" \t\r\n"), rune(d.data[i+2])) {
+	if _, after, _ := bytes.Cut(d.data, []byte(`":`)); len(after) > 0 && !bytes.ContainsRune([]byte(" \t\r\n"), rune(after[0])) {
 		s.space = ""
 	}
 	for _, line := range d.lines {
 		text := d.data[line:]
-		if indent := leadingBlanks(text); indent != "" && len(indent) < len(text) && text[len(indent)] == '"' {
+		if indent := leadingBlanks(text); indent != "" && bytes.HasPrefix(text[len(indent):], []byte(`"`)) {
 			s.indent = indent
 			break
 		}
@@ -252,13 +246,11 @@ func (d *document) style() style {
 
 // apply lays out a value without white space. Its first line is indented by indent.
 func (s style) apply(v hujson.Value, indent string) hujson.Value {
-	var first, between, end hujson.Extra
 	inner := indent + s.indent
+	first, between, end := hujson.Extra(nil), hujson.Extra(s.space), hujson.Extra(nil)
 	if s.newline != "" {
 		first, end = hujson.Extra(s.newline+inner), hujson.Extra(s.newline+indent)
 		between = first
-	} else {
-		between = hujson.Extra(s.space)
 	}
 	switch c := v.Value.(type) {
 	case *hujson.Object:

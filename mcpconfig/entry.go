@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/editdistance"
 )
 
@@ -141,7 +142,7 @@ func (d *entryDecoder) unknownType(n node, name string) {
 	case "sdk", "inprocess":
 		d.fault(n, want, "", "a server in the program itself is given in code, not in a file")
 	default:
-		d.fault(n, want, similarType(name), "the type %q is not known", shorten(name))
+		d.fault(n, want, similarType(name), "the type %q is not known", clip.Text(name, 40))
 	}
 }
 
@@ -346,15 +347,4 @@ func isToken(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// shorten shortens a word for a message to 40 characters.
-func shorten(s string) string {
-	n := 0
-	for i := range s {
-		if n++; n > 40 {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 func TestExpand(t *testing.T) {
@@ -59,7 +61,7 @@ func TestExpandRefuses(t *testing.T) {
 	}
 	lookup := env("A", "1", "BIG", strings.Repeat("x", 1<<16))
 	for _, tt := range tests {
-		t.Run(shorten(tt.in), func(t *testing.T) {
+		t.Run(clip.Text(tt.in, 40), func(t *testing.T) {
 			_, ee := expand(tt.in, lookup)
 			if ee == nil {
 				t.Fatal("got no error")

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
 // An Imported is a server of another host's file as an entry of this package.
@@ -201,7 +203,7 @@ func (im *importer) references(n node, s string) string {
 			name := variableName(m[2])
 			about := ""
 			if d := im.inputs[m[2]]; d != "" {
-				about = fmt.Sprintf(" (%s)", shorten(d))
+				about = fmt.Sprintf(" (%s)", clip.Text(d, 40))
 			}
 			im.note(n, "", "%s is a question that VS Code asks%s; here it is the environment variable %s, which must be set", ref, about, name)
 			return "${" + name + "}"

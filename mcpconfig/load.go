@@ -2,6 +2,7 @@ package mcpconfig
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,7 +45,7 @@ type LoadOptions struct {
 
 // A loader collects the servers of the sources, from the highest precedence to the lowest.
 type loader struct {
-	*sourceReader
+	sourceReader
 	opts     LoadOptions
 	cfg      *Config
 	names    map[string]holder // by the normalized name
@@ -79,15 +80,14 @@ func Load(o *LoadOptions) (*Config, []Problem) {
 	if o != nil {
 		l.opts = *o
 	}
-	var ok bool
-	l.sourceReader, ok = newSourceReader(l.opts.Dir, l.opts.SettingSources, l.opts.LookupEnv, l.opts.TrustFile)
-	l.cfg.lookupEnv = l.lookupEnv
-	if ok {
+	l.sourceReader = sourceReader{dir: l.opts.Dir, scopes: l.opts.SettingSources, lookupEnv: l.opts.LookupEnv, trustFile: l.opts.TrustFile}
+	if l.open() {
 		l.loadMCPConfigs()
 		if !l.opts.Strict {
 			l.loadSources()
 		}
 	}
+	l.cfg.lookupEnv = l.lookupEnv
 	return l.cfg, l.problems
 }
 
@@ -98,35 +98,36 @@ func (l *loader) loadMCPConfigs() {
 		if len(l.opts.MCPConfigs) > 1 {
 			name = fmt.Sprintf("%s (number %d)", mcpConfigFlag, i+1)
 		}
-		path := l.path(value)
-		text := bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))
+		data, path, err := l.named(value)
 		switch {
-		case len(text) == 0:
+		case len(bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))) == 0:
 			l.report(Problem{Level: LevelFile, File: name, Message: "is empty", Want: "the path of a file, or JSON"})
-		case isDocument(text, path):
-			l.add(parse([]byte(value), l.parseOptions(name, ScopeDynamic)))
+		case err != nil:
+			l.report(unreadable(path, err))
 		default:
-			data, err := file.Read(path, maxBytes)
-			if err != nil {
-				l.report(unreadable(path, err))
-				continue
-			}
-			l.add(parse(data, l.parseOptions(path, ScopeDynamic)))
+			l.add(parse(data, l.parseOptions(cmp.Or(path, name), ScopeDynamic)))
 		}
 	}
 }
 
+// named returns the JSON that a value is, with an empty path, or reads the file that it names.
+func (r *sourceReader) named(value string) (data []byte, path string, err error) {
+	path = r.path(value)
+	text := bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))
+	if isDocument(text, path) {
+		return []byte(value), "", nil
+	}
+	data, err = file.Read(path, maxBytes)
+	return data, path, err
+}
+
 // isDocument reports whether a value is JSON, and not the path of a file.
 func isDocument(text []byte, path string) bool {
-	text = bytes.TrimPrefix(text, utf8BOM)
 	if len(text) > 0 && strings.IndexByte(`{["`, text[0]) >= 0 {
 		return true
 	}
-	if !json.Valid(text) {
-		return false
-	}
 	_, err := os.Stat(path)
-	return err != nil // 42 may be the name of a file
+	return json.Valid(text) && err != nil // 42 may be the name of a file
 }
 
 // loadSources reads the files of the setting sources.

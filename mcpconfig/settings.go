@@ -1,16 +1,14 @@
 package mcpconfig
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -90,22 +88,28 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 	if o != nil {
 		opts = *o
 	}
-	var ok bool
-	if l.sourceReader, ok = newSourceReader(opts.Dir, opts.SettingSources, opts.LookupEnv, opts.TrustFile); !ok {
+	l.sourceReader = sourceReader{dir: opts.Dir, scopes: opts.SettingSources, lookupEnv: opts.LookupEnv, trustFile: opts.TrustFile}
+	if !l.open() {
 		return l.s, l.problems
 	}
-	if user := settingsDir(l.lookupEnv); user != "" {
-		l.load(ScopeUser, filepath.Join(user, "settings.json"))
-	} else if l.reads(ScopeUser) {
+	if l.reads(ScopeUser) && userDir(l.lookupEnv, ".claude") == "" {
 		l.reportLostHome()
 	}
-	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.json")) {
-		l.load(ScopeProject, path)
+	for _, s := range l.settingsFiles() {
+		if data, trusted, ok := l.read(s.scope, s.path); ok {
+			l.merge(s.scope, s.path, data, trusted)
+		}
 	}
-	for _, path := range slices.Backward(l.checkout.files(".claude", "settings.local.json")) {
-		l.load(ScopeLocal, path)
+	if strings.TrimSpace(opts.Settings) != "" {
+		data, path, err := l.named(opts.Settings)
+		if err != nil {
+			p := unreadable(path, err)
+			p.Named = true
+			l.report(p)
+		} else {
+			l.merge(scopeSettings, cmp.Or(path, settingsFlag), data, true)
+		}
 	}
-	l.loadNamed(opts.Settings)
 	if l.noHooks && len(l.s.Hooks) > 0 {
 		l.report(Problem{Level: LevelNote, Message: fmt.Sprintf("disableAllHooks is set: %d hooks are not run", len(l.s.Hooks))})
 		l.s.Hooks = nil
@@ -115,7 +119,7 @@ func LoadSettings(o *SettingsOptions) (*Settings, []Problem) {
 
 // A settingsLoader merges the settings files, those of lower precedence first.
 type settingsLoader struct {
-	*sourceReader
+	sourceReader
 	s       *Settings
 	noHooks bool
 
@@ -125,59 +129,28 @@ type settingsLoader struct {
 	ofCheckout bool
 }
 
-func (l *settingsLoader) load(scope Scope, path string) {
-	if !l.reads(scope) {
-		return
-	}
-	if data, trusted, ok := l.read(scope, path); ok {
-		l.untrusted = !trusted
-		l.merge(scope, path, data)
-	}
-}
-
-// loadNamed reads the file that the caller names, or its JSON.
-func (l *settingsLoader) loadNamed(value string) {
-	l.untrusted = false
-	text := bytes.TrimSpace([]byte(value))
-	if len(text) == 0 {
-		return
-	}
-	path := l.path(value)
-	if isDocument(text, path) {
-		l.merge(scopeSettings, settingsFlag, text)
-		return
-	}
-	data, err := file.Read(path, maxBytes)
-	if err != nil {
-		p := unreadable(path, err)
-		p.Named = true
-		l.report(p)
-		return
-	}
-	l.merge(scopeSettings, path, data)
-}
-
 // merge adds the settings of a file.
-func (l *settingsLoader) merge(scope Scope, name string, data []byte) {
+func (l *settingsLoader) merge(scope Scope, name string, data []byte, trusted bool) {
+	refuse := func(p Problem, want string) {
+		p.Want, p.Named = want, scope == scopeSettings
+		l.report(p)
+	}
 	doc, problem := open(data, name)
 	if problem != nil {
-		problem.Want, problem.Named = `JSON like {"permissions": {"allow": ["mcp__stock"]}}`, scope == scopeSettings
-		l.report(*problem)
+		refuse(*problem, `JSON like {"permissions": {"allow": ["mcp__stock"]}}`)
 		return
 	}
 	members, doubled, ok := doc.top().object()
 	if !ok {
-		p := doc.problem(doc.top(), LevelFile, "is %s", doc.top().kind())
-		p.Want, p.Named = "an object", scope == scopeSettings
-		l.report(p)
+		refuse(doc.problem(doc.top(), LevelFile, "is %s", doc.top().kind()), "an object")
 		return
 	}
-	l.doc = doc
-	before := len(l.problems)
+	l.doc, l.untrusted = doc, !trusted
 	l.ofCheckout = scope == ScopeProject || scope == ScopeLocal
-	if l.ofCheckout && !l.untrusted {
+	if l.ofCheckout && trusted {
 		l.s.Trusted = append(l.s.Trusted, doc.top().raw())
 	}
+	before := len(l.problems)
 	for _, m := range doubled {
 		l.note(m.key, repeated)
 	}

@@ -17,7 +17,7 @@ type lookupFunc = func(name string) (string, bool)
 
 // A sourceReader reads the files of the setting sources and collects problems.
 type sourceReader struct {
-	dir       string  // absolute
+	dir       string  // absolute after open
 	scopes    []Scope // nil means all
 	lookupEnv lookupFunc
 	trustFile func(file string, contents []byte) bool
@@ -25,23 +25,22 @@ type sourceReader struct {
 	problems  []Problem
 }
 
-// newSourceReader returns a reader for a session in dir. If dir cannot be made absolute, ok is false and
-// problems has the reason.
-func newSourceReader(dir string, scopes []Scope, lookupEnv lookupFunc, trustFile func(string, []byte) bool) (r *sourceReader, ok bool) {
-	r = &sourceReader{scopes: scopes, lookupEnv: lookupEnv, trustFile: trustFile}
+// open finds the checkout. If dir cannot be made absolute, it reports that and returns false.
+func (r *sourceReader) open() bool {
 	if r.lookupEnv == nil {
 		r.lookupEnv = os.LookupEnv
 	}
-	var err error
-	if r.dir, err = filepath.Abs(dir); err != nil {
-		r.report(Problem{Level: LevelFile, File: dir, Message: fmt.Sprintf("the directory cannot be found: %v", err)})
-		return r, false
+	dir, err := filepath.Abs(r.dir)
+	if err != nil {
+		r.report(Problem{Level: LevelFile, File: r.dir, Message: fmt.Sprintf("the directory cannot be found: %v", err)})
+		return false
 	}
-	r.checkout = openCheckout(r.dir)
-	if user := settingsDir(r.lookupEnv); user != "" {
+	r.dir = dir
+	r.checkout = openCheckout(dir)
+	if user := userDir(r.lookupEnv, ".claude"); user != "" {
 		r.checkout.user = filepath.Join(file.Real(user), "settings.json")
 	}
-	return r, true
+	return true
 }
 
 func (r *sourceReader) report(problems ...Problem) { r.problems = append(r.problems, problems...) }
@@ -57,21 +56,41 @@ func (r *sourceReader) read(s Scope, path string) (data []byte, trusted, ok bool
 	} else {
 		data, err = r.checkout.read(path)
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, false
-	case err != nil:
-		r.report(unreadable(path, err))
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.report(unreadable(path, err))
+		}
 		return nil, false, false
 	}
 	return data, s == ScopeUser || r.trustFile != nil && r.trustFile(path, data), true
 }
 
-// path resolves a path that the caller gives: against the session's directory, and "~/" against the home
-// directory.
+// A source is a file of a setting source.
+type source struct {
+	scope Scope
+	path  string
+}
+
+// settingsFiles returns the settings files to read, those of lower precedence first.
+func (r *sourceReader) settingsFiles() []source {
+	var all []source
+	if dir := userDir(r.lookupEnv, ".claude"); dir != "" {
+		all = append(all, source{ScopeUser, filepath.Join(dir, "settings.json")})
+	}
+	for _, path := range slices.Backward(r.checkout.files(".claude", "settings.json")) {
+		all = append(all, source{ScopeProject, path})
+	}
+	for _, path := range slices.Backward(r.checkout.files(".claude", "settings.local.json")) {
+		all = append(all, source{ScopeLocal, path})
+	}
+	return slices.DeleteFunc(all, func(s source) bool { return !r.reads(s.scope) })
+}
+
+// path resolves a path that the caller gives: against the session's directory, and "~/" against the
+// home directory.
 func (r *sourceReader) path(p string) string {
 	rest, ok := strings.CutPrefix(p, "~/")
-	if home := homeDir(r.lookupEnv); home != "" && (ok || p == "~") {
+	if home := absoluteVariable(r.lookupEnv, homeVariable()); home != "" && (ok || p == "~") {
 		return filepath.Join(home, strings.TrimPrefix(rest, "~"))
 	}
 	if filepath.IsAbs(p) {
@@ -80,45 +99,47 @@ func (r *sourceReader) path(p string) string {
 	return filepath.Join(r.dir, p)
 }
 
-// reportLostHome reports a variable that should name the folder of the user's files and is a relative path.
+// reportLostHome reports a variable that should name the folder of the user's files and is a
+// relative path.
 func (r *sourceReader) reportLostHome() {
-	name := configVariable
-	if dir, _ := r.lookupEnv(name); dir == "" {
-		name = homeVariable()
-	}
-	if dir, _ := r.lookupEnv(name); dir != "" && absolute(dir) == "" {
-		r.report(Problem{Level: LevelNote, Message: name + " is not an absolute path: the user's configuration is not read"})
+	for _, name := range []string{configVariable, homeVariable()} {
+		if dir, _ := r.lookupEnv(name); dir != "" {
+			if !filepath.IsAbs(dir) {
+				r.report(Problem{Level: LevelNote, Message: name + " is not an absolute path: the user's configuration is not read"})
+			}
+			return
+		}
 	}
 }
 
-// UserFile returns the path of the user's configuration: .claude.json in $CLAUDE_CONFIG_DIR, or else in
-// the home directory. It is empty if neither is an absolute path. A nil lookup means [os.LookupEnv].
+// UserFile returns the path of the user's configuration: .claude.json in $CLAUDE_CONFIG_DIR, or else
+// in the home directory. It is empty if neither is an absolute path. A nil lookup means
+// [os.LookupEnv].
 func UserFile(lookup func(name string) (string, bool)) string {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	dir := homeDir(lookup)
-	if v, _ := lookup(configVariable); v != "" {
-		dir = absolute(v)
-	}
+	dir := userDir(lookup, "")
 	if dir == "" {
 		return ""
 	}
 	return filepath.Join(dir, ".claude.json")
 }
 
-// configVariable names the folder of the user's configuration, instead of the home directory.
+// configVariable names the folder of the user's configuration, instead of one in the home directory.
 const configVariable = "CLAUDE_CONFIG_DIR"
 
-// settingsDir returns the folder of the user's settings, or "".
-func settingsDir(lookup lookupFunc) string {
+// userDir returns $CLAUDE_CONFIG_DIR or, without it, the folder with the name in the home directory.
+// It returns "" if that is not absolute.
+func userDir(lookup lookupFunc, name string) string {
 	if dir, _ := lookup(configVariable); dir != "" {
-		return absolute(dir)
+		return absoluteVariable(lookup, configVariable)
 	}
-	if home := homeDir(lookup); home != "" {
-		return filepath.Join(home, ".claude")
+	home := absoluteVariable(lookup, homeVariable())
+	if home == "" {
+		return ""
 	}
-	return ""
+	return filepath.Join(home, name)
 }
 
 func homeVariable() string {
@@ -128,15 +149,10 @@ func homeVariable() string {
 	return "HOME"
 }
 
-// homeDir returns the home directory, or "".
-func homeDir(lookup lookupFunc) string {
-	dir, _ := lookup(homeVariable())
-	return absolute(dir)
-}
-
-// absolute returns an absolute path, or "": with a relative path, files of a checkout would be the user's.
-func absolute(path string) string {
-	if filepath.IsAbs(path) {
+// absoluteVariable returns the absolute path in a variable, or "": with a relative path, files of a
+// checkout would be the user's.
+func absoluteVariable(lookup lookupFunc, name string) string {
+	if path, _ := lookup(name); filepath.IsAbs(path) {
 		return path
 	}
 	return ""
