@@ -24,7 +24,7 @@ func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 		auth, err := logins.of(e)
 		if err != nil && e.OAuth != nil {
 			p := e.problem(LevelNote, "does nothing: %v", err)
-			p.Path = joinPath(p.Path, keyOAuth)
+			p.Path = joinPath(p.Path, "oauth")
 			problems = append(problems, p)
 		}
 		switch cfg := e.ServerConfig().(type) {

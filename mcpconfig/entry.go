@@ -7,51 +7,64 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tenon-sdk/tenon/internal/clip"
 	"github.com/tenon-sdk/tenon/internal/editdistance"
+	"github.com/tenon-sdk/tenon/permission"
 )
 
-// The keys of an entry.
-const (
-	keyType           = "type"
-	keyCommand        = "command"
-	keyArgs           = "args"
-	keyEnv            = "env"
-	keyDir            = "cwd"
-	keyURL            = "url"
-	keyHeaders        = "headers"
-	keyHeadersHelper  = "headersHelper"
-	keyTimeout        = "timeout"
-	keyConnectTimeout = "connectTimeout"
-	keyMaxMessage     = "maxMessageBytes"
-	keyAlwaysLoad     = "alwaysLoad"
-	keyRequired       = "required"
-	keyDisabled       = "disabled"
-	keyTools          = "tools"
-	keyOAuth          = "oauth"
-)
+// A field is a key of an entry.
+type field struct {
+	key string
+	// stdio and remote report whether only these servers use the key.
+	stdio, remote bool
+	// trust reports whether the key has no effect without trust.
+	trust bool
+	// value returns a pointer to the value in an entry.
+	value func(e *Entry) any
+}
 
-var entryKeys = []string{
-	keyType, keyCommand, keyArgs, keyEnv, keyDir, keyURL, keyHeaders, keyHeadersHelper,
-	keyTimeout, keyConnectTimeout, keyMaxMessage, keyAlwaysLoad, keyRequired, keyDisabled, keyTools, keyOAuth,
+// entryFields are the keys of an entry, in the order in which they are written.
+var entryFields = []field{
+	{key: "type", value: func(e *Entry) any { return &e.Kind }},
+	{key: "command", stdio: true, value: func(e *Entry) any { return &e.Command }},
+	{key: "args", stdio: true, value: func(e *Entry) any { return &e.Args }},
+	{key: "env", stdio: true, value: func(e *Entry) any { return &e.Env }},
+	{key: "cwd", stdio: true, value: func(e *Entry) any { return &e.Dir }},
+	{key: "url", remote: true, value: func(e *Entry) any { return &e.URL }},
+	{key: "headers", remote: true, value: func(e *Entry) any { return &e.Headers }},
+	{key: "headersHelper", remote: true, trust: true, value: func(e *Entry) any { return &e.HeadersHelper }},
+	{key: "oauth", remote: true, trust: true, value: func(e *Entry) any { return &e.OAuth }},
+	{key: "timeout", value: func(e *Entry) any { return &e.CallTimeout }},
+	{key: "connectTimeout", value: func(e *Entry) any { return &e.ConnectTimeout }},
+	{key: "maxMessageBytes", trust: true, value: func(e *Entry) any { return &e.MaxMessageBytes }},
+	{key: "alwaysLoad", value: func(e *Entry) any { return &e.AlwaysLoad }},
+	{key: "required", value: func(e *Entry) any { return &e.Required }},
+	{key: "disabled", value: func(e *Entry) any { return &e.Disabled }},
+	{key: "tools", value: func(e *Entry) any { return &e.Policies }},
+}
+
+func isEntryKey(key string) bool {
+	return slices.ContainsFunc(entryFields, func(f field) bool { return f.key == key })
 }
 
 // foreignKeys are other names of the keys, in lower case, from other hosts or by mistake.
 var foreignKeys = map[string]string{
-	"serverurl": keyURL, "httpurl": keyURL, "uri": keyURL, "endpoint": keyURL, "baseurl": keyURL, "sseurl": keyURL,
-	"transport": keyType, "transporttype": keyType, "kind": keyType, "protocol": keyType,
-	"cmd": keyCommand, "executable": keyCommand, "program": keyCommand, "path": keyCommand,
-	"arguments": keyArgs, "argv": keyArgs, "params": keyArgs,
-	"environment": keyEnv, "environ": keyEnv, "envs": keyEnv, "envvars": keyEnv,
-	"workingdirectory": keyDir, "workdir": keyDir, "dir": keyDir, "directory": keyDir,
-	"httpheaders": keyHeaders, "requestheaders": keyHeaders, "requestinit": keyHeaders,
-	"enabled": keyDisabled, "disable": keyDisabled,
-	"timeoutms": keyTimeout, "calltimeout": keyTimeout, "tooltimeout": keyTimeout, "starttimeout": keyConnectTimeout, "startuptimeout": keyConnectTimeout,
-	"auth": keyOAuth, "autoapprove": keyTools, "alwaysallow": keyTools, "disabledtools": keyTools, "permissions": keyTools,
+	"serverurl": "url", "httpurl": "url", "uri": "url", "endpoint": "url", "baseurl": "url", "sseurl": "url",
+	"transport": "type", "transporttype": "type", "kind": "type", "protocol": "type",
+	"cmd": "command", "executable": "command", "program": "command", "path": "command",
+	"arguments": "args", "argv": "args", "params": "args",
+	"environment": "env", "environ": "env", "envs": "env", "envvars": "env",
+	"workingdirectory": "cwd", "workdir": "cwd", "dir": "cwd", "directory": "cwd",
+	"httpheaders": "headers", "requestheaders": "headers", "requestinit": "headers",
+	"enabled": "disabled", "disable": "disabled",
+	"timeoutms": "timeout", "calltimeout": "timeout", "tooltimeout": "timeout",
+	"starttimeout": "connectTimeout", "startuptimeout": "connectTimeout",
+	"auth": "oauth", "autoapprove": "tools", "alwaysallow": "tools", "disabledtools": "tools", "permissions": "tools",
 }
 
-// An entryDecoder decodes one entry.
+// An entryDecoder decodes an entry.
 type entryDecoder struct {
 	*faults
 	opts    ParseOptions
@@ -72,7 +85,7 @@ func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 		d.note(m.key, "", repeated)
 	}
 	for _, field := range members {
-		if slices.Contains(entryKeys, field.name) {
+		if isEntryKey(field.name) {
 			d.fields[field.name] = field
 		} else {
 			d.unknown = append(d.unknown, field)
@@ -81,89 +94,155 @@ func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 	if strings.TrimSpace(m.name) == "" {
 		d.fault(m.key, "a name", "", "the server has no name")
 	}
-	var e Entry
-	e.Kind = d.kind()
-	switch e.Kind {
-	case Stdio:
-		d.stdio(&e)
-		d.noteUnused(keyURL, keyHeaders, keyHeadersHelper, keyOAuth)
-	case HTTP, SSE:
-		d.remote(&e)
-		d.noteUnused(keyCommand, keyArgs, keyEnv, keyDir)
+	e := Entry{Kind: d.kind()}
+	switch {
+	case e.Kind == Stdio && !d.has("command"):
+		d.fault(d.node, wantCommand, d.misnamed("command"), `"command" is missing`)
+	case (e.Kind == HTTP || e.Kind == SSE) && !d.has("url"):
+		instead := d.misnamed("url")
+		if instead == "" && d.has("command") {
+			instead = `"type": "stdio", if the command is meant`
+		}
+		d.fault(d.node, `a string like "https://example.com/mcp"`, instead, `"url" is missing`)
 	}
-	d.common(&e)
+	for _, f := range entryFields {
+		d.decode(&e, f)
+	}
 	d.noteUnknown()
 	return e
 }
 
+// notNull are the keys whose value cannot be null, which other keys are the same as absent with.
+var notNull = []string{"command", "cwd", "url"}
+
+// decode decodes a field, and checks its value.
+func (d *entryDecoder) decode(e *Entry, f field) {
+	m, given := d.fields[f.key]
+	n := m.value
+	switch {
+	case !given, n.isNull() && !slices.Contains(notNull, f.key), (f.stdio || f.remote) && e.Kind == "":
+		return
+	case f.stdio && e.Kind != Stdio, f.remote && e.Kind == Stdio:
+		if !n.isNull() {
+			d.note(m.key, "", "does nothing with this type of server")
+		}
+		return
+	case f.trust && d.opts.Untrusted:
+		d.withhold(n, n.size())
+		return
+	}
+	switch v := f.value(e).(type) {
+	case *[]string:
+		*v = d.args(n)
+	case *bool:
+		*v = d.flag(n)
+	case *time.Duration:
+		*v = d.duration(n)
+	case *int:
+		*v = d.size(n)
+	case *map[string]permission.ToolPolicy:
+		*v = d.policies(n)
+	case **OAuth:
+		*v = d.oauth(n)
+	}
+	switch f.key {
+	case "command":
+		e.Command = d.command(n)
+	case "cwd":
+		e.Dir = d.opts.resolve(d.text(n, "a string: the directory to start in"))
+	case "env":
+		e.Env = d.textMap(n, "environment variables", func(n node, name string) {
+			if name == "" || strings.ContainsAny(name, "=\x00") {
+				d.fault(n, "the name of a variable", "", "cannot be the name of an environment variable")
+			}
+		})
+	case "url":
+		e.URL = d.url(n, `a string like "https://example.com/mcp"`)
+	case "headers":
+		e.Headers = d.textMap(n, "headers", func(n node, name string) {
+			if !isToken(name) {
+				d.fault(n, "the name of a header: letters, digits and hyphens", "", "cannot be the name of a header")
+			}
+		})
+		d.headerValues(n, e.Headers)
+	case "headersHelper":
+		e.HeadersHelper = d.text(n, "a string: the shell command that prints the headers")
+	}
+}
+
+// wantKind are the types of servers, wantCommand is what a command is.
+const (
+	wantKind    = `"stdio", "http" or "sse"`
+	wantCommand = "a string: the program to start"
+)
+
 // kind decodes the transport. It returns "" after a fault.
 func (d *entryDecoder) kind() Kind {
-	_, hasCommand := d.fields[keyCommand]
-	urlField, hasURL := d.fields[keyURL]
-	t, given := d.fields[keyType]
-	if !given {
-		switch similar := d.similar(keyType); {
-		case hasCommand:
-			return Stdio
-		case hasURL && similar != nil:
-			name, _ := similar.value.text()
-			d.fault(similar.key, "", `"type": `+cmp.Or(similarType(name), `"http"`), "is no key of an entry, and the transport depends on it")
+	if t, given := d.fields["type"]; given {
+		name, ok := t.value.text()
+		if !ok {
+			d.fault(t.value, wantKind, "", "is %s", t.value.kind())
 			return ""
-		case hasURL:
-			d.note(urlField.key, d.typeHint(), `the entry has a url and no type; it is taken as http`)
-			return HTTP
 		}
-		d.fault(d.node, `a "command" (stdio) or a "type" and a "url" (http, sse)`, d.misnamed(keyCommand, keyURL), `neither "command" nor "url" is given`)
-		return ""
+		return d.namedKind(t.value, name)
 	}
-	name, ok := t.value.text()
-	if !ok {
-		d.fault(t.value, `"stdio", "http" or "sse"`, "", "is %s", t.value.kind())
-		return ""
-	}
-	switch name {
-	case "stdio":
+	switch similar := d.similar("type"); {
+	case d.has("command"):
 		return Stdio
-	case "http", "streamable-http":
+	case d.has("url") && similar != nil:
+		name, _ := similar.value.text()
+		d.fault(similar.key, "", `"type": `+cmp.Or(similarType(name), `"http"`), "is no key of an entry, and the transport depends on it")
+		return ""
+	case d.has("url"):
+		d.note(d.fields["url"].key, d.typeHint(), `the entry has a url and no type; it is taken as http`)
 		return HTTP
-	case "sse":
-		return SSE
 	}
-	d.unknownType(t.value, name)
+	d.fault(d.node, `a "command" (stdio) or a "type" and a "url" (http, sse)`, d.misnamed("command", "url"), `neither "command" nor "url" is given`)
 	return ""
 }
 
-// unknownType records the fault of an unknown type with the type that may be meant.
-func (d *entryDecoder) unknownType(n node, name string) {
-	const want = `"stdio", "http" or "sse"`
+// namedKind returns the transport with a name, or records a fault with the one that may be meant.
+func (d *entryDecoder) namedKind(n node, name string) Kind {
+	switch name {
+	case "stdio", "http", "sse":
+		return Kind(name)
+	case "streamable-http":
+		return HTTP
+	}
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)) {
 	case "ws", "wss", "websocket":
-		d.fault(n, want, "", "WebSocket servers are not supported")
+		d.fault(n, wantKind, "", "WebSocket servers are not supported")
 	case "sdk", "inprocess":
-		d.fault(n, want, "", "a server in the program itself is given in code, not in a file")
+		d.fault(n, wantKind, "", "a server in the program itself is given in code, not in a file")
 	default:
-		d.fault(n, want, similarType(name), "the type %q is not known", clip.Text(name, 40))
+		d.fault(n, wantKind, similarType(name), "the type %q is not known", clip.Text(name, 40))
 	}
+	return ""
 }
 
 // similarType returns the type that a name resembles in quotation marks, or "".
 func similarType(name string) string {
 	low := strings.ToLower(name)
-	contains := func(s string) bool { return strings.Contains(low, s) }
-	switch {
-	case contains("sse"):
-		return `"sse"`
-	case slices.ContainsFunc([]string{"http", "stream", "remote"}, contains):
-		return `"http"`
-	case slices.ContainsFunc([]string{"std", "local", "command", "process"}, contains):
-		return `"stdio"`
+	for _, t := range []struct{ word, kind string }{
+		{"sse", "sse"},
+		{"http", "http"},
+		{"stream", "http"},
+		{"remote", "http"},
+		{"std", "stdio"},
+		{"local", "stdio"},
+		{"command", "stdio"},
+		{"process", "stdio"},
+	} {
+		if strings.Contains(low, t.word) {
+			return strconv.Quote(t.kind)
+		}
 	}
 	return ""
 }
 
 // typeHint returns the types that a URL suggests.
 func (d *entryDecoder) typeHint() string {
-	raw, _ := d.fields[keyURL].value.text()
+	raw, _ := d.fields["url"].value.text()
 	if u, err := url.Parse(raw); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
 		return `"type": "sse", if it is the older transport as its path suggests, or "type": "http"`
 	}
@@ -196,9 +275,9 @@ func resembles(name string) string {
 	if k, ok := foreignKeys[low]; ok {
 		return k
 	}
-	for _, k := range entryKeys {
-		if kl := strings.ToLower(k); kl == low || len(low) > 3 && editdistance.Distance(kl, low, 1) <= 1 {
-			return k
+	for _, f := range entryFields {
+		if key := strings.ToLower(f.key); key == low || len(low) > 3 && editdistance.Distance(key, low, 1) <= 1 {
+			return f.key
 		}
 	}
 	return ""
@@ -207,17 +286,16 @@ func resembles(name string) string {
 // noteUnknown notes the unknown keys.
 func (d *entryDecoder) noteUnknown() {
 	for _, m := range d.unknown {
-		k := resembles(m.name)
-		switch {
-		case k == keyDisabled && strings.EqualFold(m.name, "enabled"):
-			d.note(m.key, `"disabled": true, if it is not to be used`, "is no key of an entry and does nothing")
-		case k == keyTools:
-			d.note(m.key, `"tools": [{"name": …, "permission_policy": …}]`, "is no key of an entry and does nothing")
+		instead := ""
+		switch k := resembles(m.name); {
+		case k == "disabled" && strings.EqualFold(m.name, "enabled"):
+			instead = `"disabled": true, if it is not to be used`
+		case k == "tools":
+			instead = `"tools": [{"name": …, "permission_policy": …}]`
 		case k != "" && !d.has(k):
-			d.note(m.key, fmt.Sprintf("%q, if that is meant", k), "is no key of an entry and does nothing")
-		default:
-			d.note(m.key, "", "is no key of an entry and does nothing")
+			instead = fmt.Sprintf("%q, if that is meant", k)
 		}
+		d.note(m.key, instead, "is no key of an entry and does nothing")
 	}
 }
 
@@ -226,82 +304,35 @@ func (d *entryDecoder) has(key string) bool {
 	return ok
 }
 
-// noteUnused notes known keys that this transport does not use.
-func (d *entryDecoder) noteUnused(keys ...string) {
-	for _, k := range keys {
-		if _, ok := d.field(k); ok {
-			d.note(d.fields[k].key, "", "does nothing with this type of server")
-		}
-	}
-}
-
-func (d *entryDecoder) stdio(e *Entry) {
-	m, ok := d.fields[keyCommand]
-	if !ok {
-		d.fault(d.node, "a string: the program to start", d.misnamed(keyCommand), `"command" is missing`)
-		return
-	}
-	if _, isList := m.value.list(); isList {
-		d.fault(m.value, "a string: the program to start", `the first of the list as "command" and the rest as "args"`, "is a list")
-	} else if e.Command = d.text(m.value, "a string: the program to start"); d.clean(m.value) {
-		e.Command = d.command(m.value, e.Command)
-	}
-	e.Args = d.texts(keyArgs)
-	e.Env = d.textMap(keyEnv, "environment variables", func(n node, name string) {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			d.fault(n, "the name of a variable", "", "cannot be the name of an environment variable")
-		}
-	})
-	if m, ok := d.fields[keyDir]; ok {
-		e.Dir = d.opts.resolve(d.text(m.value, "a string: the directory to start in"))
-	}
-}
-
 // clean reports whether there is no fault at the node or below it.
 func (d *entryDecoder) clean(n node) bool {
 	return !slices.ContainsFunc(d.bad, func(p Problem) bool { return strings.HasPrefix(p.Path, n.path) })
 }
 
-// command checks the name of the program.
-func (d *entryDecoder) command(n node, s string) string {
-	if strings.TrimSpace(s) == "" {
-		d.fault(n, "the program to start", "", "is empty")
-		return s
+// command decodes the name of the program.
+func (d *entryDecoder) command(n node) string {
+	if _, isList := n.list(); isList {
+		d.fault(n, wantCommand, `the first of the list as "command" and the rest as "args"`, "is a list")
+		return ""
 	}
+	s := d.text(n, wantCommand)
 	first, _, blank := strings.Cut(s, " ")
-	if blank && !strings.ContainsAny(first, `/\`) && !d.has(keyArgs) {
+	switch {
+	case !d.clean(n):
+	case strings.TrimSpace(s) == "":
+		d.fault(n, "the program to start", "", "is empty")
+	case blank && !strings.ContainsAny(first, `/\`) && !d.has("args"):
 		d.note(n, `the program as "command" and the rest as "args", a list`, "holds a blank; it is one program's name, not a command line")
 	}
 	return s
 }
 
-func (d *entryDecoder) remote(e *Entry) {
-	m, ok := d.fields[keyURL]
-	if !ok {
-		instead := d.misnamed(keyURL)
-		if instead == "" && d.has(keyCommand) {
-			instead = `"type": "stdio", if the command is meant`
-		}
-		d.fault(d.node, `a string like "https://example.com/mcp"`, instead, `"url" is missing`)
-		return
+// url decodes a URL. Its problems do not show the URL, which may contain a password.
+func (d *entryDecoder) url(n node, wantText string) string {
+	raw := d.text(n, wantText)
+	if !d.clean(n) {
+		return raw
 	}
-	if e.URL = d.text(m.value, `a string like "https://example.com/mcp"`); d.clean(m.value) {
-		d.url(m.value, e.URL)
-	}
-	e.Headers = d.textMap(keyHeaders, "headers", func(n node, name string) {
-		if !isToken(name) {
-			d.fault(n, "the name of a header: letters, digits and hyphens", "", "cannot be the name of a header")
-		}
-	})
-	d.headerValues(e.Headers)
-	if n, ok := d.trustedField(keyHeadersHelper); ok {
-		e.HeadersHelper = d.text(n, "a string: the shell command that prints the headers")
-	}
-	e.OAuth = d.oauth()
-}
-
-// url checks a URL. Its problems do not show the URL, which may contain a password.
-func (d *entryDecoder) url(n node, raw string) {
 	const want = `an absolute URL like "https://example.com/mcp"`
 	u, err := url.Parse(raw)
 	switch {
@@ -320,12 +351,13 @@ func (d *entryDecoder) url(n node, raw string) {
 			d.fault(n, "a port from 1 to 65535 in it", "", "names a port that there is not")
 		}
 	}
+	return raw
 }
 
 // headerValues checks the values of headers, and notes equal names.
-func (d *entryDecoder) headerValues(headers map[string]string) {
+func (d *entryDecoder) headerValues(n node, headers map[string]string) {
 	seen := map[string]string{}
-	members, _, _ := d.fields[keyHeaders].value.object()
+	members, _, _ := n.object()
 	for _, m := range members {
 		if strings.ContainsFunc(headers[m.name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			d.fault(m.value, "one line of text", "", "holds a line break or another control character")

@@ -1,66 +1,48 @@
 package mcpconfig
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/tailscale/hujson"
+
+	"github.com/tenon-sdk/tenon/permission"
 )
 
 // EntryJSON returns an entry in the form of a document, for [SetServer]. References in strings stay
 // references.
 func EntryJSON(e Entry) (json.RawMessage, error) {
-	type policyJSON struct {
-		Name   string `json:"name"`
-		Policy string `json:"permission_policy"`
+	type policy struct {
+		Name   string                `json:"name"`
+		Policy permission.ToolPolicy `json:"permission_policy"`
 	}
-	type oauthJSON struct {
-		ClientID     string   `json:"clientId,omitempty"`
-		ClientSecret string   `json:"clientSecret,omitempty"`
-		CallbackPort int      `json:"callbackPort,omitempty"`
-		MetadataURL  string   `json:"authServerMetadataUrl,omitempty"`
-		Scopes       []string `json:"scopes,omitempty"`
+	var members []string
+	for _, f := range entryFields {
+		value := f.value(&e)
+		switch v := value.(type) {
+		case *time.Duration:
+			value = v.Milliseconds()
+		case *map[string]permission.ToolPolicy:
+			var list []policy
+			for _, name := range slices.Sorted(maps.Keys(*v)) {
+				list = append(list, policy{name, (*v)[name]})
+			}
+			value = list
+		}
+		data, err := jsonv2.Marshal(value, jsonv2.Deterministic(true))
+		if err != nil {
+			return nil, fmt.Errorf("mcpconfig: %s of server %q: %w", f.key, e.Name, err)
+		}
+		if !slices.Contains([]string{`""`, "[]", "{}", "0", "false", "null"}, string(data)) {
+			members = append(members, fmt.Sprintf("%q:%s", f.key, data))
+		}
 	}
-	out := struct {
-		Type           Kind              `json:"type,omitempty"`
-		Command        string            `json:"command,omitempty"`
-		Args           []string          `json:"args,omitempty"`
-		Env            map[string]string `json:"env,omitempty"`
-		Dir            string            `json:"cwd,omitempty"`
-		URL            string            `json:"url,omitempty"`
-		Headers        map[string]string `json:"headers,omitempty"`
-		HeadersHelper  string            `json:"headersHelper,omitempty"`
-		OAuth          *oauthJSON        `json:"oauth,omitempty"`
-		Timeout        int64             `json:"timeout,omitempty"`
-		ConnectTimeout int64             `json:"connectTimeout,omitempty"`
-		MaxMessage     int               `json:"maxMessageBytes,omitempty"`
-		AlwaysLoad     bool              `json:"alwaysLoad,omitempty"`
-		Required       bool              `json:"required,omitempty"`
-		Disabled       bool              `json:"disabled,omitempty"`
-		Tools          []policyJSON      `json:"tools,omitempty"`
-	}{
-		Type: e.Kind, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir,
-		URL: e.URL, Headers: e.Headers, HeadersHelper: e.HeadersHelper,
-		Timeout: int64(e.CallTimeout / time.Millisecond), ConnectTimeout: int64(e.ConnectTimeout / time.Millisecond),
-		MaxMessage: e.MaxMessageBytes, AlwaysLoad: e.AlwaysLoad, Required: e.Required, Disabled: e.Disabled,
-	}
-	if e.OAuth != nil {
-		out.OAuth = &oauthJSON{e.OAuth.ClientID, e.OAuth.ClientSecret, e.OAuth.CallbackPort, e.OAuth.MetadataURL, e.OAuth.Scopes}
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Policies)) {
-		out.Tools = append(out.Tools, policyJSON{name, string(e.Policies[name])})
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return json.RawMessage("{" + strings.Join(members, ",") + "}"), nil
 }
 
 // CheckEntry returns the problems that [Parse] reports for an entry, without lines.

@@ -115,11 +115,11 @@ func (im *importer) entry(m member) hujson.Value {
 		var value hujson.Value
 		switch key {
 		case "serverUrl", "httpUrl":
-			key = keyURL
+			key = "url"
 			value = im.translate(field.value)
-		case keyEnv:
+		case "env":
 			value = im.env(field.value)
-		case keyType:
+		case "type":
 			value = importedType(field.value)
 		default:
 			value = im.translate(field.value)
@@ -130,8 +130,8 @@ func (im *importer) entry(m member) hujson.Value {
 		}
 		out.Members = append(out.Members, newMember(key, value))
 	}
-	if lastMember(out, keyType) < 0 && lastMember(out, keyURL) >= 0 {
-		out.Members = slices.Insert(out.Members, 0, newMember(keyType, hujson.Value{Value: hujson.String("http")}))
+	if lastMember(out, "type") < 0 && lastMember(out, "url") >= 0 {
+		out.Members = slices.Insert(out.Members, 0, newMember("type", hujson.Value{Value: hujson.String("http")}))
 		im.note(m.key, `"type": "sse", if it is the older transport`, "has a url and no type; it is imported as http")
 	}
 	return hujson.Value{Value: out}

@@ -125,13 +125,14 @@ type Entry struct {
 // OAuth configures the login to a server.
 type OAuth struct {
 	// ClientID and ClientSecret are of a client that is already registered.
-	ClientID, ClientSecret string
+	ClientID     string `json:"clientId,omitempty"`
+	ClientSecret string `json:"clientSecret,omitempty"`
 	// CallbackPort is the port of the redirect URL. Zero means any.
-	CallbackPort int
+	CallbackPort int `json:"callbackPort,omitzero"`
 	// MetadataURL is the URL of the authorization server's metadata. Empty means discovery.
-	MetadataURL string
+	MetadataURL string `json:"authServerMetadataUrl,omitempty"`
 	// Scopes replace the scopes that the server asks for.
-	Scopes []string
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // A Config is a set of servers.

@@ -12,22 +12,6 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// field returns the value of a key. ok is false if it is absent or null.
-func (d *entryDecoder) field(key string) (n node, ok bool) {
-	n = d.fields[key].value
-	return n, !n.isNull()
-}
-
-// trustedField is field for a key that has no effect without trust.
-func (d *entryDecoder) trustedField(key string) (n node, ok bool) {
-	n, ok = d.field(key)
-	if ok && d.opts.Untrusted {
-		d.withhold(n, n.size())
-		return node{}, false
-	}
-	return n, ok
-}
-
 // text decodes and expands a string.
 func (d *entryDecoder) text(n node, want string) string {
 	if s, ok := n.text(); ok {
@@ -75,14 +59,10 @@ func (d *entryDecoder) expand(n node, s string) string {
 	return out
 }
 
-// texts decodes a list of strings.
-func (d *entryDecoder) texts(key string) []string {
-	n, ok := d.field(key)
-	if !ok {
-		return nil
-	}
+// args decodes a list of arguments.
+func (d *entryDecoder) args(n node) []string {
 	if _, isText := n.text(); isText {
-		d.fault(n, "a list of strings", fmt.Sprintf(`%q: ["…", "…"], one string for each argument`, key), "is a string")
+		d.fault(n, "a list of strings", `"args": ["…", "…"], one string for each argument`, "is a string")
 		return nil
 	}
 	return d.textList(n)
@@ -102,11 +82,7 @@ func (d *entryDecoder) textList(n node) []string {
 }
 
 // textMap decodes an object of strings. check checks the names.
-func (d *entryDecoder) textMap(key, what string, check func(n node, name string)) map[string]string {
-	n, ok := d.field(key)
-	if !ok {
-		return nil
-	}
+func (d *entryDecoder) textMap(n node, what string, check func(n node, name string)) map[string]string {
 	members, doubled, ok := n.object()
 	if !ok {
 		d.fault(n, fmt.Sprintf("an object of %s: {\"NAME\": \"value\"}", what), "", "is %s", n.kind())
@@ -123,12 +99,8 @@ func (d *entryDecoder) textMap(key, what string, check func(n node, name string)
 	return out
 }
 
-// flag decodes a boolean. The default is false.
-func (d *entryDecoder) flag(key string) bool {
-	n, ok := d.field(key)
-	if !ok {
-		return false
-	}
+// flag decodes a boolean.
+func (d *entryDecoder) flag(n node) bool {
 	b, ok := n.boolean()
 	if !ok {
 		instead := ""
@@ -157,11 +129,7 @@ func (d *entryDecoder) number(n node, unit string) (float64, bool) {
 const maxUntrusted = mcphost.DefaultCallTimeout
 
 // duration decodes milliseconds. Like the Claude Code CLI, it ignores less than a second.
-func (d *entryDecoder) duration(key string) time.Duration {
-	n, ok := d.field(key)
-	if !ok {
-		return 0
-	}
+func (d *entryDecoder) duration(n node) time.Duration {
 	ms, ok := d.number(n, "milliseconds")
 	switch limit := float64(maxUntrusted / time.Millisecond); {
 	case !ok:
@@ -184,11 +152,7 @@ func (d *entryDecoder) duration(key string) time.Duration {
 const minMessageBytes = 64 << 10
 
 // size decodes a number of bytes.
-func (d *entryDecoder) size(key string) int {
-	n, ok := d.trustedField(key)
-	if !ok {
-		return 0
-	}
+func (d *entryDecoder) size(n node) int {
 	size, ok := d.number(n, "bytes")
 	switch {
 	case !ok:
@@ -200,27 +164,12 @@ func (d *entryDecoder) size(key string) int {
 	return int(min(size, math.MaxInt32))
 }
 
-// common decodes the keys of all kinds of servers.
-func (d *entryDecoder) common(e *Entry) {
-	e.CallTimeout = d.duration(keyTimeout)
-	e.ConnectTimeout = d.duration(keyConnectTimeout)
-	e.MaxMessageBytes = d.size(keyMaxMessage)
-	e.AlwaysLoad = d.flag(keyAlwaysLoad)
-	e.Required = d.flag(keyRequired)
-	e.Disabled = d.flag(keyDisabled)
-	e.Policies = d.policies()
-}
-
 // strictness orders the policies. Of two policies for a tool, the stricter is used.
 var strictness = []permission.ToolPolicy{permission.AlwaysAllow, permission.AlwaysAsk, permission.AlwaysDeny}
 
 // policies decodes tools. A faulty policy refuses the entry: without the policy, a tool could run that
 // should not.
-func (d *entryDecoder) policies() map[string]permission.ToolPolicy {
-	n, ok := d.field(keyTools)
-	if !ok {
-		return nil
-	}
+func (d *entryDecoder) policies(n node) map[string]permission.ToolPolicy {
 	const want = `{"name": "TOOL", "permission_policy": "always_allow", "always_ask" or "always_deny"}`
 	list, ok := n.list()
 	if !ok {
@@ -275,11 +224,7 @@ func (d *entryDecoder) policy(n node, want string) (name string, p permission.To
 }
 
 // oauth decodes the settings of the authorization server.
-func (d *entryDecoder) oauth() *OAuth {
-	n, ok := d.trustedField(keyOAuth)
-	if !ok {
-		return nil
-	}
+func (d *entryDecoder) oauth(n node) *OAuth {
 	members, _, ok := n.object()
 	if !ok {
 		d.fault(n, `an object like {"clientId": "…", "callbackPort": 8080}`, "", "is %s", n.kind())
@@ -293,10 +238,7 @@ func (d *entryDecoder) oauth() *OAuth {
 		case "clientSecret":
 			o.ClientSecret = d.text(f.value, "a string")
 		case "authServerMetadataUrl":
-			o.MetadataURL = d.text(f.value, "a string: the URL of the metadata")
-			if d.clean(f.value) {
-				d.url(f.value, o.MetadataURL)
-			}
+			o.MetadataURL = d.url(f.value, "a string: the URL of the metadata")
 		case "callbackPort":
 			port, ok := f.value.number()
 			if !ok || port != math.Trunc(port) || port < 0 || port > 65535 {
