@@ -157,7 +157,7 @@ type rejectedRow struct {
 	Reason string `json:"reason"`
 }
 
-// failureRow is what is known of why a server could not be connected.
+// failureRow is why a server could not be connected, as far as it is known.
 type failureRow struct {
 	Phase      string `json:"phase"`
 	ExitCode   *int   `json:"exitCode,omitempty"`
@@ -167,7 +167,7 @@ type failureRow struct {
 	Hint       string `json:"hint,omitempty"`
 }
 
-// limitsRow are the limits in force, in milliseconds; 0 means none.
+// limitsRow are the limits in milliseconds; 0 means none.
 type limitsRow struct {
 	ConnectMS int64 `json:"connectMs"`
 	CallMS    int64 `json:"callMs"`
@@ -175,13 +175,19 @@ type limitsRow struct {
 }
 
 func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
-	rows := make([]statusRow, 0, len(status))
+	rows := []statusRow{}
 	for _, st := range status {
 		row := statusRow{
 			Name: st.Name, Status: st.Status, Transport: st.Transport, Scope: st.Scope, Source: st.Source, URL: st.URL,
-			Error: st.Error, Failure: failure(st.Err), ServerInfo: st.ServerInfo, ProtocolVersion: st.ProtocolVersion,
-			Tools: make([]toolName, 0, len(st.Tools)), ConnectMS: s.connectTime(st).Milliseconds(), PID: st.PID, Stderr: st.Stderr,
+			Error: st.Error, ServerInfo: st.ServerInfo, ProtocolVersion: st.ProtocolVersion,
+			Tools: []toolName{}, ConnectMS: s.connectTime(st).Milliseconds(), PID: st.PID, Stderr: st.Stderr,
 			Limits: limitsRow{st.ConnectTimeout.Milliseconds(), st.CallTimeout.Milliseconds(), st.IdleTimeout.Milliseconds()},
+		}
+		if ce, ok := errors.AsType[*mcphost.ConnectError](st.Err); ok {
+			row.Failure = &failureRow{Phase: ce.Phase, Signal: ce.Signal, HTTPStatus: ce.HTTPStatus, Body: ce.Body, Hint: ce.Hint}
+			if ce.Exited && ce.Signal == "" {
+				row.Failure.ExitCode = &ce.ExitCode
+			}
 		}
 		for _, t := range st.Tools {
 			row.Tools = append(row.Tools, toolName{t.Name, t.FullName})
@@ -192,16 +198,4 @@ func (s *session) rows(status []mcphost.ServerStatus) []statusRow {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-func failure(err error) *failureRow {
-	ce, ok := errors.AsType[*mcphost.ConnectError](err)
-	if !ok {
-		return nil
-	}
-	row := &failureRow{Phase: ce.Phase, Signal: ce.Signal, HTTPStatus: ce.HTTPStatus, Body: ce.Body, Hint: ce.Hint}
-	if ce.Exited && ce.Signal == "" {
-		row.ExitCode = &ce.ExitCode
-	}
-	return row
 }

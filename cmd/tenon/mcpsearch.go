@@ -68,12 +68,12 @@ func (s *session) search(ctx context.Context, q toolsearch.Query) error {
 }
 
 func searchable(tools []mcphost.Tool) []toolsearch.Tool {
-	out := make([]toolsearch.Tool, 0, len(tools))
-	for _, t := range tools {
-		out = append(out, toolsearch.Tool{
+	out := make([]toolsearch.Tool, len(tools))
+	for i, t := range tools {
+		out[i] = toolsearch.Tool{
 			FullName: t.FullName, Server: t.Server, Name: t.Name, Title: t.Title,
 			Description: t.Description, Hint: t.SearchHint, Params: toolsearch.Params(t.InputSchema),
-		})
+		}
 	}
 	return out
 }

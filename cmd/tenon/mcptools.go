@@ -92,12 +92,12 @@ type toolRow struct {
 }
 
 func toolRows(tools []mcphost.Tool) []toolRow {
-	rows := make([]toolRow, 0, len(tools))
-	for _, t := range tools {
-		rows = append(rows, toolRow{
+	rows := make([]toolRow, len(tools))
+	for i, t := range tools {
+		rows[i] = toolRow{
 			t.Server, t.Name, t.FullName, t.Title, t.Description,
 			rawOrNull(t.InputSchema), t.OutputSchema, t.Annotations, t.Meta,
-		})
+		}
 	}
 	return rows
 }

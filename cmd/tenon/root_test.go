@@ -13,28 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSplitRules(t *testing.T) {
-	tests := []struct {
-		name, in string
-		want     []string
-	}{
-		{"commas", "mcp__a__x,mcp__b__*", []string{"mcp__a__x", "mcp__b__*"}},
-		{"blanks", "mcp__a__x  mcp__b__y\n", []string{"mcp__a__x", "mcp__b__y"}},
-		{"both", "mcp__a__x, mcp__b__y", []string{"mcp__a__x", "mcp__b__y"}},
-		{"what stands in parentheses stays together", "Bash(git log:*, a), Edit", []string{"Bash(git log:*, a)", "Edit"}},
-		{"nothing", " ,, ", nil},
-		{"a parenthesis that nobody closed", "Bash(git a,b", []string{"Bash(git a,b"}},
-		{"a parenthesis that nobody opened", "a),b", []string{"a)", "b"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, splitRules(tt.in)); diff != "" {
-				t.Errorf("splitRules(%q) (-want +got):\n%s", tt.in, diff)
-			}
-		})
-	}
-}
-
 func TestNear(t *testing.T) {
 	known := []string{"read_file", "read_text_file", "write_file", "list_directory", "echo", "add"}
 	tests := []struct {

@@ -125,7 +125,7 @@ func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *server
 	o.PermissionPromptTool = f.promptTool
 	o.Settings = f.more
 	o.SettingSources = []agent.SettingSource{} // nil would mean all
-	for _, s := range f.sources.names {
+	for _, s := range f.sources {
 		o.SettingSources = append(o.SettingSources, agent.SettingSource(s))
 	}
 	o.TrustFile = f.trust.trusts

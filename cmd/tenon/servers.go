@@ -24,7 +24,7 @@ import (
 type serverFlags struct {
 	configs    []string
 	strict     bool
-	sources    sourceList
+	sources    []string      // --setting-sources
 	trusted    bool          // --trust-project
 	more       string        // --settings, where a command has it
 	promptTool string        // --permission-prompt-tool, where a command has it
@@ -32,16 +32,16 @@ type serverFlags struct {
 }
 
 func newServerFlags() *serverFlags {
-	return &serverFlags{sources: sourceList{names: []string{"user", "project", "local"}}}
+	return &serverFlags{sources: []string{"user", "project", "local"}}
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
-	f.sources = newServerFlags().sources
 	fs.StringArrayVar(&f.configs, "mcp-config", nil, "servers from `FILE`, or from JSON given in place; may be repeated")
 	fs.BoolVar(&f.strict, "strict-mcp-config", false, "use the servers of --mcp-config only")
 	fs.BoolVar(&f.trusted, "trust-project", false, "trust what the project's files say, also rules that allow, hooks and environment (also TENON_TRUST_PROJECT=1; see 'tenon trust')")
-	fs.Var(&f.sources, "setting-sources",
+	fs.StringSliceVar(&f.sources, "setting-sources", newServerFlags().sources,
 		"the `SOURCES` to read beside --mcp-config: user and local (~/.claude.json), project (.mcp.json here or in a parent directory of the repository), and the settings files of each")
+	fs.Lookup("setting-sources").DefValue = "user,project,local"
 }
 
 // loaded is a configuration with the problems in it.
@@ -60,8 +60,9 @@ func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
 		return nil, err
 	}
 	scopes := []mcpconfig.Scope{}
-	for _, s := range f.sources.names {
-		scope := mcpconfig.Scope(s)
+	for i, s := range f.sources {
+		f.sources[i] = strings.TrimSpace(s)
+		scope := mcpconfig.Scope(f.sources[i])
 		if !slices.Contains(editScopes, scope) {
 			return nil, usagef("--setting-sources: unknown source %q; give any of user, project, local", s)
 		}

@@ -131,10 +131,8 @@ func (s *session) print(value any, t *table) error {
 
 // connectedError returns err, or the reason if the server is not connected.
 func (s *session) connectedError(server string, err error) error {
-	for _, st := range s.host.Status() {
-		if st.Name == server && st.Status != mcphost.StatusConnected {
-			return errors.New(serverLine(st))
-		}
+	if st, ok := s.host.ServerStatus(server); ok && st.Status != mcphost.StatusConnected {
+		return errors.New(serverLine(st))
 	}
 	if _, ok := errors.AsType[*mcphost.CallError](err); ok {
 		return err // it names the server

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,25 +22,11 @@ func newVersionCommand(p *process) *cobra.Command {
 	}
 }
 
-// versionLine is what 'tenon version' and --version print.
+// versionLine returns the module's version as the Go tool recorded it, and the platform.
 func versionLine() string {
-	info, _ := debug.ReadBuildInfo() // nil in a binary built without module support
-	return fmt.Sprintf("tenon %s (%s %s/%s)", version(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// version is the module's version as the Go tool recorded it, and the revision of a build from a checkout.
-func version(info *debug.BuildInfo) string {
-	if info == nil {
-		return "(unknown)"
+	version := "(unknown)" // in a binary built without module support
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				v += " " + s.Value[:12]
-			}
-		}
-	}
-	return v
+	return fmt.Sprintf("tenon %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
