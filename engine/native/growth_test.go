@@ -165,7 +165,7 @@ func TestHistoriesGrowWithTheirSize(t *testing.T) {
 	}
 	long := strings.Repeat("long ", 10_000)
 	reference := func(i int) *agent.ToolResultBlock {
-		raw := transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: id(i)})
+		raw := transcript.Encode(transcript.Reference(id(i)))
 		return &agent.ToolResultBlock{ToolUseID: id(i), Content: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: raw}}}
 	}
 	cases := map[string]func(n int) []agent.Message{

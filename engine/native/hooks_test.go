@@ -310,7 +310,7 @@ func TestFaultyHookOutput(t *testing.T) {
 	o := withTools(t, echoArgs, &mcpserver.Tool{Name: "w"})
 	o.ToolSearch = agent.ToolSearchOn
 	o.Hooks = &agent.Hooks{PostToolUse: []agent.Hook[agent.PostToolUse, agent.PostToolUseOutput]{{Func: func(context.Context, *agent.PostToolUse) (*agent.PostToolUseOutput, error) {
-		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{&agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: "mcp__s__none"})}}}, nil
+		return &agent.PostToolUseOutput{UpdatedOutput: agent.Content{transcript.Reference("mcp__s__none")}}, nil
 	}}}}
 	if r, msgs := answered(t, modeltest.New(t, modeltest.ToolUse("mcp__s__w", `{}`), modeltest.Text("x")), o); r.IsError || results(msgs)[0].Text() != "[tool mcp__s__none]" {
 		t.Errorf("a reference: %+v, of the call %+v", r, results(msgs)[0])

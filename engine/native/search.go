@@ -198,7 +198,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 	for _, tl := range f.tools {
 		name := tl.Model.Name
 		out.Matches = append(out.Matches, name)
-		references = append(references, &agent.UnknownBlock{Type: "tool_reference", Raw: transcript.Encode(transcript.ToolReference{Type: "tool_reference", Name: name})})
+		references = append(references, transcript.Reference(name))
 		fmt.Fprintf(&plain, "%s: %s\n", name, clip.Text(toolset.FirstLine(tl.Model.Description), 200))
 	}
 	note := f.note(pending)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,18 +60,13 @@ func (s *session) addToolHooks(hooks []mcpconfig.ToolHook) []agent.MCPServerErro
 			problems = append(problems, agent.MCPServerError{Name: h.Server, Type: "invalid_config", Message: problem})
 		}
 	}
-	own := &s.programHooks
-	s.opts.Hooks = &agent.Hooks{
-		PreToolUse:         slices.Concat(files.PreToolUse, own.PreToolUse),
-		PostToolUse:        slices.Concat(files.PostToolUse, own.PostToolUse),
-		PostToolUseFailure: slices.Concat(files.PostToolUseFailure, own.PostToolUseFailure),
-		PostToolBatch:      slices.Concat(files.PostToolBatch, own.PostToolBatch),
-		PermissionRequest:  slices.Concat(files.PermissionRequest, own.PermissionRequest),
-		UserPromptSubmit:   slices.Concat(files.UserPromptSubmit, own.UserPromptSubmit),
-		Stop:               slices.Concat(files.Stop, own.Stop),
-		SessionStart:       slices.Concat(files.SessionStart, own.SessionStart),
-		SessionEnd:         slices.Concat(files.SessionEnd, own.SessionEnd),
-		Notification:       slices.Concat(files.Notification, own.Notification),
+	s.opts.Hooks = new(agent.Hooks)
+	all := reflect.ValueOf(s.opts.Hooks).Elem()
+	for _, hooks := range []*agent.Hooks{files, &s.programHooks} {
+		for i := range all.NumField() {
+			list := all.Field(i)
+			list.Set(reflect.AppendSlice(list, reflect.ValueOf(hooks).Elem().Field(i)))
+		}
 	}
 	return problems
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/tenon-sdk/tenon/internal/jsonscan"
 )
 
-// maxNesting is how deep JSON of a history may be nested. The API's own bound is for the whole request.
+// maxNesting bounds the nesting of JSON in a history. The API's own bound is for the whole request.
 const maxNesting = 400
 
-// The kinds of blocks beside those that package agent has types for. What the API does not take in a
-// place it refuses with the whole request, so what is in none of these lists is left out.
+// The kinds of blocks that package agent has no types for. Other kinds are left out, because the API refuses
+// the whole request with them.
 var (
 	userKinds  = []string{"container_upload", "document", "search_result"}
 	modelKinds = []string{
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// resultBlock is b if it is a result of a call, wherever it stands; else nil.
+// resultBlock returns b if it is a result of a call, else nil.
 func resultBlock(b agent.Block) *agent.ToolResultBlock {
 	r, _ := Known(b).(*agent.ToolResultBlock)
 	return r
@@ -56,17 +56,6 @@ func Known(b agent.Block) agent.Block {
 	return agent.DecodeBlock(u.Raw)
 }
 
-// safeContent is content without what cannot be encoded.
-func safeContent(c agent.Content) agent.Content {
-	safe := make(agent.Content, 0, len(c))
-	for _, b := range c {
-		if b = Known(b); b != nil {
-			safe = append(safe, b)
-		}
-	}
-	return safe
-}
-
 // validJSON reports whether raw is JSON that nests no deeper than maxNesting.
 func validJSON(raw json.RawMessage) bool {
 	if !json.Valid(raw) {
@@ -81,8 +70,7 @@ func validJSON(raw json.RawMessage) bool {
 	return false
 }
 
-// Readable checks a block that is not the model's: in a message of the user's, or in a result. It
-// returns what stands for it.
+// Readable checks a block in a message of the user or in a result. It returns the blocks that replace it.
 func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block {
 	switch b := Known(b).(type) {
 	case *agent.TextBlock:
@@ -90,11 +78,11 @@ func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block
 			l.Repair(index, agent.RepairEmpty, "a text without anything in it was left out")
 			return nil
 		}
-		if b.Extra == nil {
-			return []agent.Block{b}
+		if b.Extra != nil {
+			l.extras(index, "text", b.Extra)
+			b = &agent.TextBlock{Text: b.Text}
 		}
-		l.extras(index, "text", b.Extra)
-		return []agent.Block{&agent.TextBlock{Text: b.Text}}
+		return []agent.Block{b}
 	case *agent.ImageBlock:
 		return l.Image(index, b)
 	case *agent.UnknownBlock:
@@ -102,12 +90,19 @@ func (l *Loader) Readable(index int, b agent.Block, inResult bool) []agent.Block
 			return l.document(index, b)
 		}
 		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out", clip.Text(b.Type, 40))
-	case nil:
-		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
 	default:
-		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+		l.misplaced(index, b)
 	}
 	return nil
+}
+
+// misplaced reports a block that is left out because it cannot be read, or not in this place.
+func (l *Loader) misplaced(index int, b agent.Block) {
+	if b == nil {
+		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
+		return
+	}
+	l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
 }
 
 // CleanResult returns the content of a tool result as the API accepts it, and what was changed.
@@ -128,31 +123,35 @@ func blockKind(b agent.Block) string {
 	return head.Type
 }
 
-// extras reports the fields of a block that are left out. Breakpoints of the cache are the engine's
-// own to set, so those of an earlier run are no loss.
+// extras returns the fields of a block that are kept and reports the others, except cache breakpoints, which
+// the engine sets itself.
 func (l *Loader) extras(index int, kind string, extra agent.Fields, keep ...string) agent.Fields {
-	var kept agent.Fields
+	kept := agent.Fields{}
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		raw := extra[name]
 		switch {
-		case name == "cache_control" || string(bytes.TrimSpace(raw)) == "null":
+		case name == CacheField || string(bytes.TrimSpace(raw)) == "null":
 		case slices.Contains(keep, name) && validJSON(raw):
-			if kept == nil {
-				kept = agent.Fields{}
-			}
 			kept[name] = raw
 		default:
 			gone = append(gone, name)
 		}
 	}
-	if len(gone) > 0 {
-		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, clip.Text(strings.Join(gone, ", "), 200))
+	l.fieldsLeftOut(index, kind, gone)
+	if len(kept) == 0 {
+		return nil
 	}
 	return kept
 }
 
-// assistantBlock checks a block of the model's.
+func (l *Loader) fieldsLeftOut(index int, kind string, names []string) {
+	if len(names) > 0 {
+		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", kind, clip.Text(strings.Join(names, ", "), 200))
+	}
+}
+
+// assistantBlock checks a block of the model.
 func (l *Loader) assistantBlock(index int, b agent.Block) (draft, bool) {
 	d := draft{index: index}
 	switch b := Known(b).(type) {
@@ -174,17 +173,14 @@ func (l *Loader) assistantBlock(index int, b agent.Block) (draft, bool) {
 		d.Raw = EncodeBlock(d.call)
 	case *agent.UnknownBlock:
 		return l.modelBlock(index, b)
-	case nil:
-		l.Repair(index, agent.RepairMalformed, "a block that could not be read was left out")
-		return d, false
 	default:
-		l.Repair(index, agent.RepairMalformed, "a block of the kind %q was left out, which cannot stand there", blockKind(b))
+		l.misplaced(index, b)
 		return d, false
 	}
 	return d, true
 }
 
-// citations are the citations among a text's further fields.
+// citations returns the citations among the other fields of a text.
 func (l *Loader) citations(index int, extra agent.Fields) agent.Fields {
 	kept := l.extras(index, "text", extra, "citations")
 	var list []map[string]json.RawMessage
@@ -197,14 +193,14 @@ func (l *Loader) citations(index int, extra agent.Fields) agent.Fields {
 	return kept
 }
 
-// toolUse checks a call, all but whether its ID is its own.
+// toolUse checks a call, except its ID.
 func (l *Loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
 	use := &agent.ToolUseBlock{ID: b.ID, Name: ValidName(b.Name), Input: b.Input, Extra: l.extras(index, "tool_use", b.Extra, "caller")}
 	if use.Name != b.Name {
 		l.Repair(index, agent.RepairRenamed, "the name of a tool that is not allowed was changed: %q is %q now", clip.Text(b.Name, 150), use.Name)
 	}
 	if caller := use.Extra["caller"]; caller != nil && !kit.IsObject(caller) {
-		l.Repair(index, agent.RepairMalformed, "fields of a tool_use block were left out: caller")
+		l.fieldsLeftOut(index, "tool_use", []string{"caller"})
 		use.Extra = nil
 	}
 	switch raw := bytes.TrimSpace(b.Input); {
@@ -217,7 +213,7 @@ func (l *Loader) toolUse(index int, b *agent.ToolUseBlock) *agent.ToolUseBlock {
 	return use
 }
 
-// modelBlock checks a block of the model's that this package has no type for. It goes back as it came.
+// modelBlock checks a block of the model that package agent has no type for.
 func (l *Loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 	d := draft{index: index}
 	fields, why := blockFields(b)
@@ -244,14 +240,14 @@ func (l *Loader) modelBlock(index int, b *agent.UnknownBlock) (draft, bool) {
 		return d, false
 	}
 	d.Raw = Encode(b)
-	if _, cached := fields["cache_control"]; cached {
-		delete(fields, "cache_control")
+	if _, cached := fields[CacheField]; cached {
+		delete(fields, CacheField)
 		d.Raw = Encode(fields)
 	}
 	return d, true
 }
 
-// blockFields are the fields of a block in raw form, or why it cannot be a block.
+// blockFields returns the fields of a block, or why it is not one.
 func blockFields(b *agent.UnknownBlock) (fields map[string]json.RawMessage, why string) {
 	if !validJSON(b.Raw) || json.Unmarshal(b.Raw, &fields) != nil || fields == nil {
 		return nil, "it is no JSON object"
@@ -281,17 +277,15 @@ func repeated(raw json.RawMessage) bool {
 	return err != nil || twice
 }
 
-func stringIn(fields map[string]json.RawMessage, name string) string {
-	var s string
-	if json.Unmarshal(fields[name], &s) != nil {
-		return ""
-	}
+// stringIn returns the field that is a string, or "".
+func stringIn(fields map[string]json.RawMessage, name string) (s string) {
+	_ = json.Unmarshal(fields[name], &s)
 	return s
 }
 
 var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// resultContent checks a result. It returns it with the names of the tools that it refers to.
+// resultContent checks a result. It also returns the names of the tools that the result refers to.
 func (l *Loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.ToolResultBlock, []string) {
 	l.extras(index, "tool_result", r.Extra)
 	out := &agent.ToolResultBlock{ToolUseID: r.ToolUseID, IsError: r.IsError}
@@ -299,7 +293,7 @@ func (l *Loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.Tool
 	for _, b := range r.Content {
 		if name := referenceIn(b); name != "" {
 			names = append(names, name)
-			out.Content = append(out.Content, &agent.UnknownBlock{Type: "tool_reference", Raw: Encode(ToolReference{"tool_reference", name})})
+			out.Content = append(out.Content, Reference(name))
 			continue
 		}
 		out.Content = append(out.Content, l.Readable(index, b, true)...)
@@ -323,7 +317,7 @@ func (l *Loader) resultContent(index int, r *agent.ToolResultBlock) (*agent.Tool
 	return out, names
 }
 
-// referenceIn is the name of the tool that a block refers to; empty for every other block.
+// referenceIn returns the name of the tool that a block refers to, or "".
 func referenceIn(b agent.Block) string {
 	u, ok := Known(b).(*agent.UnknownBlock)
 	if !ok || u.Type != "tool_reference" {
@@ -336,7 +330,7 @@ func referenceIn(b agent.Block) string {
 	return ""
 }
 
-// WithoutReferences has words in the place of references to tools.
+// WithoutReferences replaces references to tools by texts.
 func WithoutReferences(c agent.Content) agent.Content {
 	var out agent.Content
 	for _, b := range c {
@@ -348,7 +342,7 @@ func WithoutReferences(c agent.Content) agent.Content {
 	return out
 }
 
-// textOnly has only what an error result may have.
+// textOnly returns the texts of an error result, which must not have other blocks.
 func (l *Loader) textOnly(index int, c agent.Content) agent.Content {
 	return slices.DeleteFunc(c, func(b agent.Block) bool {
 		_, ok := b.(*agent.TextBlock)
@@ -359,8 +353,11 @@ func (l *Loader) textOnly(index int, c agent.Content) agent.Content {
 	})
 }
 
-// A ToolReference is that block of the API.
-type ToolReference struct {
-	Type string `json:"type"`
-	Name string `json:"tool_name"`
+// Reference returns a block that refers to a tool.
+func Reference(name string) agent.Block {
+	const kind = "tool_reference"
+	return &agent.UnknownBlock{Type: kind, Raw: Encode(struct {
+		Type string `json:"type"`
+		Name string `json:"tool_name"`
+	}{kind, name})}
 }

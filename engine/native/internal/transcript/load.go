@@ -107,7 +107,7 @@ type choice struct {
 	user      *agent.User
 	dropped   bool
 	refused   string          // why the API refused it, as the run reported it last
-	said      json.RawMessage // what sameMessage compares; nil until it does
+	encoded   json.RawMessage // for sameMessage; nil until it is needed
 }
 
 // choices are the messages that have been read so far.
@@ -136,6 +136,13 @@ func (c *choice) uuid() string {
 		return c.assistant.UUID
 	}
 	return c.user.UUID
+}
+
+func (c *choice) content() agent.Content {
+	if c.assistant != nil {
+		return c.assistant.Message.Content
+	}
+	return c.user.Message.Content
 }
 
 // choose chooses the messages that make up the conversation: without what was taken out of it again,
@@ -244,17 +251,19 @@ func (l *Loader) once(all []*choice) {
 
 // sameMessage reports whether two messages say the same.
 func sameMessage(a, b *choice) bool {
-	said := func(c *choice) json.RawMessage {
-		switch {
-		case c.said != nil:
-		case c.assistant != nil:
-			c.said = Encode(safeContent(c.assistant.Message.Content))
-		default:
-			c.said = Encode(safeContent(c.user.Message.Content))
+	encoded := func(c *choice) json.RawMessage {
+		if c.encoded == nil {
+			var known agent.Content
+			for _, b := range c.content() {
+				if b = Known(b); b != nil {
+					known = append(known, b)
+				}
+			}
+			c.encoded = Encode(known)
 		}
-		return c.said
+		return c.encoded
 	}
-	return (a.assistant == nil) == (b.assistant == nil) && bytes.Equal(said(a), said(b))
+	return (a.assistant == nil) == (b.assistant == nil) && bytes.Equal(encoded(a), encoded(b))
 }
 
 // take takes in one message.

@@ -27,42 +27,47 @@ const (
 	// many there will be.
 	MaxImageSide = 2000
 	MaxURL       = 1 << 16
+	maxFileID    = 1 << 10
 )
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// Image checks an image. What stands for it is the image itself, a smaller one, or a note.
+// Image checks an image. It returns the image, a smaller one, or a note.
 func (l *Loader) Image(index int, b *agent.ImageBlock) []agent.Block {
 	l.extras(index, "image", b.Extra)
-	src := b.Source
+	src, why := b.Source, ""
+	var data []byte
+	clean := true
 	switch src.Type {
 	case "url":
-		if src.URL != "" && len(src.URL) <= MaxURL {
-			return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, URL: src.URL}}}
+		if src = (agent.ImageSource{Type: src.Type, URL: src.URL}); src.URL == "" || len(src.URL) > MaxURL {
+			why = "it has no URL"
 		}
-		return l.mediaNote(index, "An image", "it has no URL")
 	case "file":
-		if src.FileID != "" && len(src.FileID) <= 1<<10 {
-			return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, FileID: src.FileID}}}
+		if src = (agent.ImageSource{Type: src.Type, FileID: src.FileID}); src.FileID == "" || len(src.FileID) > maxFileID {
+			why = "it names no file"
 		}
-		return l.mediaNote(index, "An image", "it names no file")
 	case "base64":
+		src = agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}
+		if data, clean = decodeBase64(src.Data); data == nil {
+			why = "its data is no base64"
+		}
+		clean = clean && FitsAPI(src, data)
 	default:
-		return l.mediaNote(index, "An image", fmt.Sprintf("its source is of the unknown type %q", clip.Text(src.Type, 40)))
+		why = fmt.Sprintf("its source is of the unknown type %q", clip.Text(src.Type, 40))
 	}
-	data, clean := decodeBase64(src.Data)
-	if data == nil {
-		return l.mediaNote(index, "An image", "its data is no base64")
-	}
-	if clean && FitsAPI(src, data) {
-		return []agent.Block{&agent.ImageBlock{Source: agent.ImageSource{Type: src.Type, MediaType: src.MediaType, Data: src.Data}}}
+	switch {
+	case why != "":
+		return l.mediaNote(index, "An image", why)
+	case clean:
+		return []agent.Block{&agent.ImageBlock{Source: src}}
 	}
 	fitted := scaledImage(l.ctx, src.MediaType, data)
 	l.Repair(index, agent.RepairMedia, "an image that the API does not take was replaced: %s", clip.Text(fitted.Text(), 300))
 	return fitted
 }
 
-// decodeBase64 decodes standard base64. clean reports that there is nothing else in it, such as line ends.
+// decodeBase64 decodes base64. clean reports that it is in the standard form without line ends.
 func decodeBase64(s string) (data []byte, clean bool) {
 	data, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err == nil && len(data) > 0 {
@@ -84,14 +89,14 @@ func FitsAPI(src agent.ImageSource, data []byte) bool {
 	return err == nil && "image/"+kind == src.MediaType && min(cfg.Width, cfg.Height) > 0 && max(cfg.Width, cfg.Height) <= MaxImageSide
 }
 
-// mediaNote is a text in the place of something that the model could see.
+// mediaNote returns a text in place of media that is left out.
 func (l *Loader) mediaNote(index int, what, why string) []agent.Block {
 	text := fmt.Sprintf("[%s was left out of the history: %s]", what, why)
 	l.Repair(index, agent.RepairMedia, "%s", strings.Trim(text, "[]"))
 	return []agent.Block{&agent.TextBlock{Text: text}}
 }
 
-// A shape is the fields that a block, or the source of one, has.
+// A shape lists the fields of a block or of its source.
 type shape struct{ required, optional []string }
 
 var (
@@ -106,7 +111,7 @@ var (
 	}
 )
 
-// fit takes out the fields that a shape does not have, and says whether all are there that it needs.
+// fit removes fields that a shape does not have. It reports whether all required ones are there.
 func (s shape) fit(fields map[string]json.RawMessage) (gone []string, whole bool) {
 	for name, raw := range fields {
 		if name != "type" && !slices.Contains(s.required, name) && (!slices.Contains(s.optional, name) || string(raw) == "null") {
@@ -120,7 +125,7 @@ func (s shape) fit(fields map[string]json.RawMessage) (gone []string, whole bool
 	return gone, !slices.ContainsFunc(s.required, func(name string) bool { return len(fields[name]) == 0 })
 }
 
-// document checks a document, or another block of the user's that is not text or an image.
+// document checks a document or another block of the user that is neither text nor image.
 func (l *Loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	what := "A block of the kind " + b.Type
 	fields, why := blockFields(b)
@@ -129,9 +134,7 @@ func (l *Loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	}
 	before := len(fields)
 	gone, whole := documentShapes[b.Type].fit(fields)
-	if len(gone) > 0 {
-		l.Repair(index, agent.RepairMalformed, "fields of a %s block were left out: %s", b.Type, clip.Text(strings.Join(gone, ", "), 200))
-	}
+	l.fieldsLeftOut(index, b.Type, gone)
 	changed := len(fields) != before
 	for _, name := range []string{"title", "context", "file_id"} {
 		if raw, ok := fields[name]; ok && raw[0] != '"' {
@@ -160,7 +163,7 @@ func (l *Loader) document(index int, b *agent.UnknownBlock) []agent.Block {
 	return []agent.Block{b}
 }
 
-// source says what is wrong with the source of a document; empty if nothing is.
+// source returns what is wrong with the source of a document, or "".
 func (l *Loader) source(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil || repeated(raw) {
@@ -177,7 +180,7 @@ func (l *Loader) source(raw json.RawMessage) string {
 	}
 	text := func(name string, most int) bool { v := stringIn(fields, name); return v != "" && len(v) <= most }
 	switch {
-	case typ == "url" && !text("url", MaxURL), typ == "file" && !text("file_id", 1<<10):
+	case typ == "url" && !text("url", MaxURL), typ == "file" && !text("file_id", maxFileID):
 		return "its source names nothing"
 	case typ == "text" && (stringIn(fields, "media_type") != "text/plain" || stringIn(fields, "data") == ""):
 		return "its text is not plain, or empty"
@@ -214,7 +217,7 @@ func (l *Loader) documentContent(raw json.RawMessage) bool {
 	})
 }
 
-// searchResultFault says what is wrong with a search result; empty if nothing is.
+// searchResultFault returns what is wrong with a search result, or "".
 func searchResultFault(fields map[string]json.RawMessage) string {
 	var content agent.Content
 	switch {
@@ -231,19 +234,16 @@ func searchResultFault(fields map[string]json.RawMessage) string {
 	return ""
 }
 
-// ResultContent are a result's blocks in the form of the request.
+// ResultContent returns the blocks of a result in the form of requests.
 func ResultContent(blocks []toolresult.Block) agent.Content {
 	var content agent.Content
 	for _, b := range blocks {
-		switch b.Type {
-		case "image":
+		if b.Type == "image" {
 			content = append(content, &agent.ImageBlock{Source: agent.ImageSource{
 				Type: "base64", MediaType: b.MIMEType, Data: base64.StdEncoding.EncodeToString(b.Data),
 			}})
-		default:
-			if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !IsBlank(text) {
-				content = append(content, &agent.TextBlock{Text: text})
-			}
+		} else if text := strings.ToValidUTF8(b.Text, "\uFFFD"); !IsBlank(text) {
+			content = append(content, &agent.TextBlock{Text: text})
 		}
 	}
 	return content
