@@ -182,7 +182,7 @@ func nest(keys []string, value hujson.Value) hujson.Value {
 }
 
 func newMember(name string, value hujson.Value) hujson.ObjectMember {
-	return hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: value}
+	return hujson.ObjectMember{Name: stringValue(name), Value: value}
 }
 
 func memberName(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }

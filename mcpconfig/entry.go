@@ -209,7 +209,7 @@ func (d *entryDecoder) namedKind(n node, name string) Kind {
 	case "streamable-http":
 		return HTTP
 	}
-	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)) {
+	switch plainName(name) {
 	case "ws", "wss", "websocket":
 		d.fault(n, wantKind, "", "WebSocket servers are not supported")
 	case "sdk", "inprocess":
@@ -271,7 +271,7 @@ func (d *entryDecoder) misnamed(known ...string) string {
 
 // resembles returns the known key that a name resembles, or "".
 func resembles(name string) string {
-	low := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+	low := plainName(name)
 	if k, ok := foreignKeys[low]; ok {
 		return k
 	}

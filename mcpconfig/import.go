@@ -111,18 +111,16 @@ func (im *importer) entry(m member) hujson.Value {
 			im.note(field.key, instead, "is not imported")
 			continue
 		}
-		key := field.name
-		var value hujson.Value
+		key, value := field.name, im.translate(field.value)
 		switch key {
 		case "serverUrl", "httpUrl":
 			key = "url"
-			value = im.translate(field.value)
 		case "env":
-			value = im.env(field.value)
-		case "type":
-			value = importedType(field.value)
-		default:
-			value = im.translate(field.value)
+			im.env(field.value, value)
+		case "type": // other hosts have other names of streamable HTTP
+			if s, _ := field.value.text(); similarType(s) == `"http"` {
+				value = stringValue("http")
+			}
 		}
 		if i := lastMember(out, key); i >= 0 {
 			out.Members[i].Value = value
@@ -131,46 +129,40 @@ func (im *importer) entry(m member) hujson.Value {
 		out.Members = append(out.Members, newMember(key, value))
 	}
 	if lastMember(out, "type") < 0 && lastMember(out, "url") >= 0 {
-		out.Members = slices.Insert(out.Members, 0, newMember("type", hujson.Value{Value: hujson.String("http")}))
+		out.Members = slices.Insert(out.Members, 0, newMember("type", stringValue("http")))
 		im.note(m.key, `"type": "sse", if it is the older transport`, "has a url and no type; it is imported as http")
 	}
 	return hujson.Value{Value: out}
 }
 
-// importedType translates the other hosts' names of streamable HTTP.
-func importedType(n node) hujson.Value {
-	s, _ := n.text()
-	if similarType(s) == `"http"` {
-		return hujson.Value{Value: hujson.String("http")}
-	}
-	return n.v.Clone()
-}
+func stringValue(s string) hujson.Value { return hujson.Value{Value: hujson.String(s)} }
 
-// env translates environment variables. VS Code accepts numbers, and null to remove a variable.
-func (im *importer) env(n node) hujson.Value {
+// env changes translated environment variables n. VS Code accepts numbers, and null to remove a
+// variable.
+func (im *importer) env(n node, translated hujson.Value) {
 	members, _, ok := n.object()
 	if !ok {
-		return n.v.Clone()
+		return
 	}
-	out := &hujson.Object{}
-	for _, m := range members {
-		v := im.translate(m.value)
-		switch v.Value.Kind() {
+	out := translated.Value.(*hujson.Object)
+	all := out.Members
+	out.Members = nil
+	for i, m := range all {
+		switch m.Value.Value.Kind() {
 		case 'n':
-			im.note(m.key, "", "is null, which takes a variable away, and is not imported")
+			im.note(members[i].key, "", "is null, which takes a variable away, and is not imported")
 			continue
 		case '0', 't', 'f':
-			v = hujson.Value{Value: hujson.String(string(v.Value.(hujson.Literal)))}
+			m.Value = stringValue(string(m.Value.Value.(hujson.Literal)))
 		}
-		out.Members = append(out.Members, newMember(m.name, v))
+		out.Members = append(out.Members, m)
 	}
-	return hujson.Value{Value: out}
 }
 
 // translate translates the references in all strings of a value.
 func (im *importer) translate(n node) hujson.Value {
 	if s, ok := n.text(); ok {
-		return hujson.Value{Value: hujson.String(im.references(n, s))}
+		return stringValue(im.references(n, s))
 	}
 	if list, ok := n.list(); ok {
 		out := &hujson.Array{}

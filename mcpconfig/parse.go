@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tenon-sdk/tenon/internal/editdistance"
@@ -72,13 +71,14 @@ func open(data []byte, file string) (*document, *Problem) {
 		return doc, nil
 	}
 	p := Problem{Level: LevelFile, File: file, Message: err.Error(), Want: `JSON like {"mcpServers": {"NAME": {"command": "…"}}}`}
-	if se := (*syntaxError)(nil); errors.As(err, &se) {
+	if se, ok := errors.AsType[*syntaxError](err); ok {
 		p.Line, p.Column, p.Message = se.line, se.column, se.message
 	}
 	return doc, &p
 }
 
-// parseServers reads the member mcpServers of an object. If required is set, a missing member is a problem.
+// parseServers reads the member mcpServers of an object. If required is set, a missing member is a
+// problem.
 func parseServers(doc *document, at node, o ParseOptions, required bool) parsed {
 	r := parsed{entries: map[string]Entry{}, refused: map[string]Refusal{}, doc: doc}
 	if required && doc.relaxed {
@@ -93,17 +93,16 @@ func parseServers(doc *document, at node, o ParseOptions, required bool) parsed 
 	}
 	for _, m := range doubled {
 		if m.name == serversKey {
-			r.problems = append(r.problems, doc.problem(m.key, LevelNote, repeated))
+			r.note(m, repeated).Server = ""
 		}
 	}
-	i := slices.IndexFunc(members, func(m member) bool { return m.name == serversKey })
-	if i < 0 {
+	servers := at.get(serversKey)
+	if !servers.exists() {
 		if required {
 			r.problems = append(r.problems, missingServers(doc, at, members))
 		}
 		return r
 	}
-	servers := members[i].value
 	entries, doubled, ok := servers.object()
 	if !ok && !servers.isNull() {
 		r.refuseFile(servers, `an object of servers by name: {"NAME": {"command": "…"}}`)
@@ -112,9 +111,8 @@ func parseServers(doc *document, at node, o ParseOptions, required bool) parsed 
 		r.note(m, repeated)
 	}
 	if rest := len(entries) - maxServers; rest > 0 {
-		p := doc.problem(entries[maxServers].key, LevelNote, "has more than %d servers: the last %d are left out", maxServers, rest)
-		p.Path = serversKey
-		r.problems = append(r.problems, p)
+		p := r.note(entries[maxServers], "has more than %d servers: the last %d are left out", maxServers, rest)
+		p.Path, p.Server = serversKey, ""
 		entries = entries[:maxServers]
 	}
 	expanded := 0
@@ -147,15 +145,13 @@ func (r *parsed) add(m member, o ParseOptions, expanded *int) {
 	e := decodeEntry(f, m, o)
 	problems := f.problems()
 	r.problems = append(r.problems, problems...)
-	e.Name, e.Scope, e.Source, e.Untrusted = m.name, o.Scope, o.File, o.Untrusted
-	e.Line, _ = r.doc.position(m.key.v.StartOffset)
+	id := Entry{Name: m.name, Scope: o.Scope, Source: o.File, Untrusted: o.Untrusted, Kind: e.Kind, Required: e.Required, Disabled: e.Disabled}
+	id.Line, _ = r.doc.position(m.key.v.StartOffset)
 	if len(f.bad) > 0 {
-		r.refused[m.name] = Refusal{
-			Entry{Name: e.Name, Scope: e.Scope, Source: e.Source, Line: e.Line, Untrusted: e.Untrusted, Kind: e.Kind, Required: e.Required, Disabled: e.Disabled},
-			problems[0],
-		}
+		r.refused[m.name] = Refusal{id, problems[0]}
 		return
 	}
+	e.Name, e.Scope, e.Source, e.Untrusted, e.Line = id.Name, id.Scope, id.Source, id.Untrusted, id.Line
 	r.entries[m.name] = e
 }
 
@@ -181,7 +177,7 @@ func missingServers(doc *document, at node, members []member) Problem {
 		case m.name == "servers" || m.name == "mcp":
 			p.Message, p.Instead = fmt.Sprintf("is missing: %q is the form of VS Code", m.name), `"mcpServers" for it, or import the file`
 			return p
-		case m.name == "context_servers" || nearServersKey(m.name):
+		case m.name == "context_servers" || editdistance.Distance(plainName(m.name), plainName(serversKey), 1) <= 1:
 			p.Instead = fmt.Sprintf(`"mcpServers" for %q`, m.name)
 			return p
 		case m.value.get("command").exists():
@@ -196,11 +192,9 @@ func missingServers(doc *document, at node, members []member) Problem {
 	return p
 }
 
-// nearServersKey reports whether a key is a misspelling of mcpServers.
-func nearServersKey(key string) bool {
-	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
-	want := strings.ToLower(serversKey)
-	return editdistance.Distance(plain, want, 1) <= 1
+// plainName returns a name in lower case and without separators.
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
 }
 
 // resolve returns a cwd relative to o.Dir.

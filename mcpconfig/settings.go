@@ -174,6 +174,27 @@ func (l *settingsLoader) withhold(n node) {
 	l.report(l.doc.problem(n, LevelUntrusted, "has no effect without trust: %s", n.size()))
 }
 
+// members returns the members of an object, or notes that it is none.
+func (l *settingsLoader) members(n node, want string) []member {
+	members, _, ok := n.object()
+	if !ok {
+		l.notA(n, want)
+	}
+	return members
+}
+
+// text sets *s to a string, or notes that it is none.
+func (l *settingsLoader) text(n node, s *string) {
+	text, ok := n.text()
+	if !ok {
+		l.notA(n, "a string")
+		return
+	}
+	*s = text
+}
+
+const foreignSetting = "does nothing here: only Claude Code itself has it"
+
 // member merges a key of a file. Other keys concern Claude Code itself, such as its terminal.
 func (l *settingsLoader) member(m member) {
 	if m.value.isNull() {
@@ -185,53 +206,41 @@ func (l *settingsLoader) member(m member) {
 	}
 	switch m.name {
 	case "permissions":
-		l.permissions(m.value)
+		for _, m := range l.members(m.value, "an object") {
+			l.permission(m)
+		}
 	case "env":
 		l.env(m.value)
 	case "hooks":
 		l.hooks(m.value)
 	case "model":
-		if model, ok := m.value.text(); ok {
-			l.s.Model = model
-		} else {
-			l.notA(m.value, "a string")
-		}
+		l.text(m.value, &l.s.Model)
 	case "disableAllHooks":
-		if off, ok := m.value.boolean(); ok {
-			l.noHooks = off
-		} else {
+		off, ok := m.value.boolean()
+		if !ok {
 			l.notA(m.value, "true or false")
+			return
 		}
+		l.noHooks = off
 	case "apiKeyHelper", "sandbox", "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "deniedMcpServers":
-		l.note(m.key, "does nothing here: only Claude Code itself has it")
+		l.note(m.key, foreignSetting)
 	}
 }
 
-func (l *settingsLoader) permissions(n node) {
-	members, _, ok := n.object()
-	if !ok {
-		l.notA(n, "an object")
-		return
-	}
-	for _, m := range members {
-		if l.untrusted && (m.name == "allow" || m.name == "additionalDirectories") && !m.value.isNull() {
-			l.withhold(m.value)
-			continue
-		}
-		switch m.name {
-		case "allow":
-			l.s.Allow = append(l.s.Allow, l.texts(m.value)...)
-		case "deny":
-			l.s.Deny = append(l.s.Deny, l.texts(m.value)...)
-		case "ask":
-			l.s.Ask = append(l.s.Ask, l.texts(m.value)...)
-		case "additionalDirectories":
-			l.s.Directories = append(l.s.Directories, l.texts(m.value)...)
-		case "defaultMode":
-			l.mode(m.value)
-		default:
-			l.note(m.key, "does nothing here: only Claude Code itself has it")
-		}
+// permission merges a key of permissions.
+func (l *settingsLoader) permission(m member) {
+	lists := map[string]*[]string{"allow": &l.s.Allow, "deny": &l.s.Deny, "ask": &l.s.Ask, "additionalDirectories": &l.s.Directories}
+	list := lists[m.name]
+	switch {
+	case m.name == "defaultMode":
+		l.mode(m.value)
+	case list == nil:
+		l.note(m.key, foreignSetting)
+	case m.value.isNull():
+	case l.untrusted && (m.name == "allow" || m.name == "additionalDirectories"):
+		l.withhold(m.value)
+	default:
+		*list = append(*list, l.texts(m.value)...)
 	}
 }
 
@@ -255,22 +264,17 @@ func narrow(mode permission.Mode) bool {
 
 // texts returns the strings of a list, without its other elements.
 func (l *settingsLoader) texts(n node) []string {
-	if n.isNull() {
-		return nil
-	}
 	list, ok := n.list()
 	if !ok {
 		l.notA(n, "a list of strings")
-		return nil
 	}
 	var out []string
 	for _, e := range list {
-		text, ok := e.text()
-		if !ok {
+		if text, ok := e.text(); ok {
+			out = append(out, text)
+		} else {
 			l.notA(e, "a string")
-			continue
 		}
-		out = append(out, text)
 	}
 	return out
 }
@@ -279,40 +283,27 @@ func (l *settingsLoader) texts(n node) []string {
 var homeVariables = []string{"HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "APPDATA"}
 
 func (l *settingsLoader) env(n node) {
-	members, _, ok := n.object()
-	if !ok {
-		l.notA(n, "an object of strings")
-		return
-	}
-	for _, m := range members {
-		if l.ofCheckout && slices.Contains(homeVariables, strings.ToUpper(m.name)) {
-			l.note(m.value, "is left out: a project's file cannot change where the user's own files are, even with trust")
-			continue
-		}
+	for _, m := range l.members(n, "an object of strings") {
 		value, ok := m.value.text()
 		switch kind := m.value.v.Value.Kind(); {
-		case !ok && (kind == '0' || kind == 't' || kind == 'f'):
-			value = string(m.value.raw())
-		case !ok:
+		case l.ofCheckout && slices.Contains(homeVariables, strings.ToUpper(m.name)):
+			l.note(m.value, "is left out: a project's file cannot change where the user's own files are, even with trust")
+		case ok:
+			l.s.Env[m.name] = value
+		case kind == '0' || kind == 't' || kind == 'f':
+			l.s.Env[m.name] = string(m.value.raw())
+		default:
 			l.notA(m.value, "a string")
-			continue
 		}
-		l.s.Env[m.name] = value
 	}
 }
 
 // hooks merges {"EVENT": [{"matcher": "…", "hooks": [{"type": "mcp_tool", …}]}]}.
 func (l *settingsLoader) hooks(n node) {
-	events, _, ok := n.object()
-	if !ok {
-		l.notA(n, "an object of events")
-		return
-	}
-	for _, event := range events {
+	for _, event := range l.members(n, "an object of events") {
 		groups, ok := event.value.list()
 		if !ok {
 			l.notA(event.value, `a list of {"matcher": …, "hooks": […]}`)
-			continue
 		}
 		for _, group := range groups {
 			l.hookGroup(event.name, group)
@@ -337,49 +328,42 @@ func (l *settingsLoader) hookGroup(event string, group node) {
 		return
 	}
 	for _, n := range hooks {
-		if h, ok := l.hook(n); ok {
-			h.Event, h.Matcher = event, text
-			l.s.Hooks = append(l.s.Hooks, h)
-		}
+		l.hook(n, ToolHook{Event: event, Matcher: text})
 	}
 }
 
-// hook decodes a hook.
-func (l *settingsLoader) hook(n node) (ToolHook, bool) {
-	if kind, _ := n.get("type").text(); kind != "mcp_tool" {
-		l.note(n, "is left out: hooks of type %q are run by Claude Code itself only; mcp_tool is run here", kind)
-		return ToolHook{}, false
-	}
-	line, _ := l.doc.position(n.v.StartOffset)
-	h := ToolHook{File: l.doc.file, Line: line}
+// hook adds a hook to h, which has its event and matcher.
+func (l *settingsLoader) hook(n node, h ToolHook) {
+	kind, _ := n.get("type").text()
+	input, timeout, failure := n.get("input"), n.get("timeout"), n.get("onFailure")
+	_, _, isObject := input.object()
 	h.Server, _ = n.get("server").text()
 	h.Tool, _ = n.get("tool").text()
-	if h.Server == "" || h.Tool == "" {
+	switch {
+	case kind != "mcp_tool":
+		l.note(n, "is left out: hooks of type %q are run by Claude Code itself only; mcp_tool is run here", kind)
+		return
+	case h.Server == "" || h.Tool == "":
 		l.note(n, "is left out: a hook of type mcp_tool needs \"server\" and \"tool\"")
-		return ToolHook{}, false
+		return
+	case isObject:
+		h.Input = input.raw()
+	case !input.isNull():
+		l.note(input, "is %s, want an object: this hook is left out", input.kind())
+		return
 	}
+	h.File = l.doc.file
+	h.Line, _ = l.doc.position(n.v.StartOffset)
 	h.If, _ = n.get("if").text()
 	h.Once, _ = n.get("once").boolean()
-	if failure := n.get("onFailure"); failure.exists() {
-		text, _ := failure.text()
-		h.Block = text != "continue" // an unknown value blocks, to be safe
+	action, _ := failure.text()
+	h.Block = failure.exists() && action != "continue" // an unknown value blocks, to be safe
+	if seconds, ok := timeout.number(); ok && seconds > 0 && seconds <= 1e6 {
+		h.Timeout = time.Duration(seconds * float64(time.Second))
+	} else if timeout.exists() {
+		l.note(timeout, "is not a number of seconds above 0: the default holds")
 	}
-	if input := n.get("input"); !input.isNull() {
-		if _, _, isObject := input.object(); !isObject {
-			l.note(input, "is %s, want an object: this hook is left out", input.kind())
-			return ToolHook{}, false
-		}
-		h.Input = input.raw()
-	}
-	if timeout := n.get("timeout"); timeout.exists() {
-		seconds, ok := timeout.number()
-		if !ok || seconds <= 0 || seconds > 1e6 {
-			l.note(timeout, "is not a number of seconds above 0: the default holds")
-		} else {
-			h.Timeout = time.Duration(seconds * float64(time.Second))
-		}
-	}
-	return h, true
+	l.s.Hooks = append(l.s.Hooks, h)
 }
 
 // String returns the hook and its place.
