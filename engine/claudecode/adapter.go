@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,10 +19,9 @@ import (
 	"github.com/tenon-sdk/tenon/toolschema"
 )
 
-// An adapter presents a server in this process in the form that the CLI accepts. For one malformed
-// tool the CLI drops a server's whole list, it drops other tools silently, and it loses parts of
-// results. An adapter repairs tools, reports those that it cannot repair, and converts results so that
-// the model sees everything.
+// An adapter presents a server in this process in the form that the CLI accepts. The CLI drops a server's
+// whole list for one malformed tool, drops other tools silently, and loses parts of results. An adapter
+// repairs tools, reports those that it cannot repair, and converts results so that the model sees everything.
 type adapter struct {
 	mcpserver.Provider
 	name   string
@@ -60,10 +60,7 @@ const maxName = 128
 
 // OpenSession opens a session on the server with adapted tools and results.
 func (a *adapter) OpenSession(ctx context.Context, o *mcpserver.SessionOptions) (mcpserver.ServerSession, error) {
-	var opts mcpserver.SessionOptions
-	if o != nil {
-		opts = *o
-	}
+	opts := *cmp.Or(o, new(mcpserver.SessionOptions))
 	opts.Elicit = nil // the CLI answers no server in this process
 	if a.onElicit != nil {
 		opts.Elicit = func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
@@ -160,7 +157,7 @@ func (ss *adapterSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 func (a *adapter) adapt(ctx context.Context, tools []*mcp.Tool) (out []*mcp.Tool, definitions map[string]toolDefinition, left []agent.MCPServerError) {
 	out, definitions = make([]*mcp.Tool, 0, len(tools)), map[string]toolDefinition{}
 	leaveOut := func(tool, why string) {
-		left = append(left, agent.MCPServerError{Name: a.name, Type: "tool_left_out", Message: "tool " + quoted(tool) + " is left out: " + why})
+		left = append(left, agent.MCPServerError{Name: a.name, Type: "tool_left_out", Message: fmt.Sprintf("tool %q is left out: %s", tool, why)})
 	}
 	if p, ok := a.Provider.(interface{ Rejected() []mcpserver.Rejection }); ok {
 		for _, r := range p.Rejected() {
@@ -197,13 +194,10 @@ func (a *adapter) adapt(ctx context.Context, tools []*mcp.Tool) (out []*mcp.Tool
 			leaveOut(t.Name, "with its server's name it is too long")
 			continue
 		case taken:
-			leaveOut(t.Name, "its name "+m.Name+" belongs to tool "+quoted(first.name))
+			leaveOut(t.Name, fmt.Sprintf("its name %s belongs to tool %q", m.Name, first.name))
 			continue
 		}
-		title := t.Title
-		if title == "" && t.Annotations != nil {
-			title = t.Annotations.Title
-		}
+		title := cmp.Or(t.Title, cmp.Or(t.Annotations, new(mcp.ToolAnnotations)).Title)
 		definitions[alias] = toolDefinition{t.Name, title, t.Annotations, m, allowsNumbers(schema)}
 		adapted := *t
 		adapted.Name, adapted.Description, adapted.InputSchema = alias, m.Description, m.InputSchema
@@ -213,15 +207,6 @@ func (a *adapter) adapt(ctx context.Context, tools []*mcp.Tool) (out []*mcp.Tool
 		out = append(out, &adapted)
 	}
 	return out, definitions, left
-}
-
-// quoted returns a text as a JSON string.
-func quoted(s string) string {
-	out, err := json.Marshal(s)
-	if err != nil {
-		return s
-	}
-	return string(out)
 }
 
 // CallTool calls a tool by the CLI's name for it.

@@ -72,9 +72,9 @@ func args(e *Options, o *agent.Options, stream bool) []string {
 	// Without anyone to ask, this engine denies calls: the CLI's own denial does not name allowedTools.
 	a.text("permission-prompt-tool", cmp.Or(o.PermissionPromptTool, "stdio"))
 	a.early(e, o)
-	sources := make([]string, len(o.SettingSources))
-	for i, source := range o.SettingSources {
-		sources[i] = string(source)
+	var sources []string
+	for _, source := range o.SettingSources {
+		sources = append(sources, string(source))
 	}
 	a = append(a, "--tools="+strings.Join(builtinTools(e, o), ","), "--setting-sources="+strings.Join(sources, ","))
 	a.on(o.StrictMCPConfig || o.SettingSources != nil && len(o.SettingSources) == 0, "strict-mcp-config")
@@ -126,11 +126,8 @@ func (a *argList) own(e *Options) {
 
 // command returns the command that runs the CLI: the CLI itself, or the launcher with it.
 func command(e *Options, path string, args []string) (name string, words []string) {
-	if len(e.Launcher) == 0 {
-		return path, args
-	}
-	words = append(slices.Clone(e.Launcher[1:]), path)
-	return e.Launcher[0], append(words, args...)
+	words = slices.Concat(e.Launcher, []string{path}, args)
+	return words[0], words[1:]
 }
 
 // argLimit bounds the length of a list on the command line, in bytes, because systems bound the

@@ -88,8 +88,7 @@ func (e *VersionError) Unwrap() error { return e.Err }
 
 // withVersion returns a VersionError for err, the error of the start, if the CLI is too old.
 func (e *Engine) withVersion(ctx context.Context, path string, o *agent.Options, err error) error {
-	var pe *ProcessError
-	if !errors.As(err, &pe) || pe.Exit == "" || ctx.Err() != nil {
+	if pe, ok := errors.AsType[*ProcessError](err); !ok || pe.Exit == "" || ctx.Err() != nil {
 		return err
 	}
 	version, _, _ := strings.Cut(e.askVersion(ctx, path, o), " ")

@@ -61,8 +61,7 @@ func find(given, dir string, env []string) (string, error) {
 		}
 		searched = append(searched, place)
 	}
-	var le *subproc.LookupError
-	if errors.As(err, &le) {
+	if le, ok := errors.AsType[*subproc.LookupError](err); ok {
 		searched[0] = "claude on the PATH " + le.Path
 	}
 	for _, entry := range ignored {
@@ -149,8 +148,7 @@ func homeOf(env []string) string {
 
 // reason returns why a file cannot be executed.
 func reason(err error) string {
-	var le *subproc.LookupError
-	if errors.As(err, &le) {
+	if le, ok := errors.AsType[*subproc.LookupError](err); ok {
 		err = le.Err
 	}
 	return err.Error()

@@ -156,8 +156,7 @@ func (s *session) reply(event string, o agent.HookOutput) *hookReply {
 	s.noteStop(o.Stop, o.StopReason)
 	r := &hookReply{SystemMessage: o.SystemMessage, Specific: &hookSpecifics{Event: event, AdditionalContext: o.AdditionalContext}}
 	if o.Stop {
-		no := false
-		r.Continue, r.StopReason = &no, o.StopReason
+		r.Continue, r.StopReason = new(bool), o.StopReason
 	}
 	return r
 }

@@ -168,10 +168,10 @@ func (q *inbox) awaitRoom(ctx context.Context) error {
 	return q.await(ctx, nil, func() bool { return len(q.messages) < queueLimit })
 }
 
-// awaitSpace waits until the messages are smaller than a limit. It asks for the limit again with each
-// token of changed.
-func (q *inbox) awaitSpace(ctx context.Context, limit func() int, changed <-chan struct{}) {
-	_ = q.await(ctx, changed, func() bool { return q.size < limit() })
+// awaitSpace waits until the messages are smaller than queueBytes or, while waits returns true, queueMax.
+// changed has a token when waits may have changed.
+func (q *inbox) awaitSpace(ctx context.Context, waits func() bool, changed <-chan struct{}) {
+	_ = q.await(ctx, changed, func() bool { return q.size < queueBytes || q.size < queueMax && waits() })
 }
 
 // await waits until ok returns true or the inbox is closed. It calls ok with q.mu held.

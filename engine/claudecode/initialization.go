@@ -154,8 +154,7 @@ func newInitRequest(e *Options, o *agent.Options) (*initRequest, error) {
 		r.AppendSystemPrompt, r.ExcludeDynamic = o.AppendSystemPrompt, e.Preset.ExcludeDynamicSections
 	}
 	if e.FreshPrompt {
-		no := false
-		r.Snapshot = &no
+		r.Snapshot = new(bool)
 	}
 	return r, nil
 }

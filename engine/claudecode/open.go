@@ -50,14 +50,12 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 // unsupported returns an error for options that the CLI cannot apply: it continues only conversations
 // that it has stored.
 func unsupported(engine string, o *agent.Options) error {
-	field := ""
-	switch {
-	case o.HistoryUsage != (agent.HistoryUsage{}):
-		field = "HistoryUsage"
-	case len(o.History) > 0:
+	field := "HistoryUsage"
+	if o.HistoryUsage == (agent.HistoryUsage{}) {
+		if len(o.History) == 0 {
+			return nil
+		}
 		field = "History"
-	default:
-		return nil
 	}
 	return &agent.UnsupportedError{
 		Engine: engine, Fields: []string{field},
@@ -113,14 +111,7 @@ func (s *session) initRequest(configs map[string]mcphost.ServerConfig) (*initReq
 func (s *session) connect(ctx context.Context) {
 	s.ch = newChannel(ctx)
 	s.ch.handle, s.ch.message, s.ch.invalid, s.ch.streamed = s.serve, s.handleLine, s.logInvalid, s.opts.IncludePartialMessages
-	s.ch.mayRead = func() {
-		s.inbox.awaitSpace(s.ch.ctx, func() int {
-			if s.ch.waits() {
-				return queueMax
-			}
-			return queueBytes
-		}, s.ch.asked)
-	}
+	s.ch.mayRead = func() { s.inbox.awaitSpace(s.ch.ctx, s.ch.waits, s.ch.asked) }
 	s.servers = newServers(s.opts, s.inputs, s.ch)
 }
 
@@ -150,11 +141,9 @@ func (s *session) write() {
 	if err == nil {
 		return
 	}
-	late := time.NewTimer(s.engine.grace)
-	defer late.Stop()
 	select {
 	case <-s.ch.ctx.Done(): // the error of the session is that of the CLI's exit
-	case <-late.C:
+	case <-time.After(s.engine.grace):
 		s.ch.cancel(fmt.Errorf("claude-code: the CLI %s takes no more input: %w", s.path, err))
 	}
 }
@@ -162,17 +151,14 @@ func (s *session) write() {
 // disableServers disables the servers that are configured so. The CLI's configuration has no member for it.
 func (s *session) disableServers(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(s.opts.MCPServers)) {
-		if !isDisabled(s.opts.MCPServers[name]) {
-			continue
-		}
-		if err := s.SetMCPServerEnabled(ctx, name, false); err != nil {
-			return err
+		if commonOf(s.opts.MCPServers[name]).Disabled {
+			if err := s.SetMCPServerEnabled(ctx, name, false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
-
-func isDisabled(config mcphost.ServerConfig) bool { return commonOf(config).Disabled }
 
 // serve answers a request of the CLI, once the program has caught up with the messages.
 func (s *session) serve(ctx context.Context, subtype string, request json.RawMessage) (any, error) {

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,22 +77,15 @@ var errPoolClosed = errors.New("claude-code: the pool is closed")
 // NewPool returns a pool that starts CLIs with the options o, which must not name or resume a session.
 // The pool uses the values of ctx and ignores its end: Close ends the pool.
 func NewPool(ctx context.Context, e *Engine, o *agent.Options, p *PoolOptions) (*Pool, error) {
+	p = cmp.Or(p, new(PoolOptions))
+	if p.Size < 0 || p.MaxAge < 0 {
+		return nil, fmt.Errorf("claude-code: PoolOptions has Size %d and MaxAge %v, want 0 or more", p.Size, p.MaxAge)
+	}
 	pool := &Pool{
-		engine: e, size: 1, starting: make(chan struct{}, 1), changed: make(chan struct{}),
-		logger: slog.New(slog.DiscardHandler),
+		engine: e, opts: *cmp.Or(o, new(agent.Options)), size: max(p.Size, 1), maxAge: cmp.Or(p.MaxAge, math.MaxInt64),
+		starting: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	if o != nil {
-		pool.opts = *o
-	}
-	if pool.opts.Logger != nil {
-		pool.logger = pool.opts.Logger
-	}
-	if p != nil {
-		if p.Size < 0 || p.MaxAge < 0 {
-			return nil, fmt.Errorf("claude-code: PoolOptions has Size %d and MaxAge %v, want 0 or more", p.Size, p.MaxAge)
-		}
-		pool.size, pool.maxAge = max(p.Size, 1), p.MaxAge
-	}
+	pool.logger = cmp.Or(pool.opts.Logger, slog.New(slog.DiscardHandler))
 	if err := unsupported("claude-code pool", &pool.opts); err != nil {
 		return nil, err
 	}
@@ -216,10 +210,8 @@ func (p *Pool) keepReady() {
 
 // sleep waits until a time has passed, one of the channels is closed, or the pool is closed.
 func (p *Pool) sleep(d time.Duration, a, b <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-a:
 	case <-b:
 	case <-p.life.Done():
@@ -256,11 +248,7 @@ func (p *Pool) offer(s *session) time.Duration {
 	r := &readySession{s: s, taken: make(chan struct{})}
 	began := time.Now()
 	p.update(func() { p.ready, p.failure = append(p.ready, r), nil })
-	age := p.maxAge
-	if age == 0 {
-		age = math.MaxInt64
-	}
-	p.sleep(age, r.taken, s.ch.ctx.Done())
+	p.sleep(p.maxAge, r.taken, s.ch.ctx.Done())
 	p.update(func() { p.ready = slices.DeleteFunc(p.ready, func(other *readySession) bool { return other == r }) })
 	select {
 	case <-r.taken: // its user closes it
@@ -283,21 +271,13 @@ func beyondDefaults(o *agent.Options) []string {
 	if o == nil {
 		return nil
 	}
-	c := *o
-	c.SessionID, c.Logger = "", nil
-	if c.PermissionMode == permission.ModeDefault {
-		c.PermissionMode = ""
-	}
-	if c.MaxToolConcurrency == agent.DefaultMaxToolConcurrency {
-		c.MaxToolConcurrency = 0
-	}
-	if c.MaxQueuedInputs == agent.DefaultMaxQueuedInputs {
-		c.MaxQueuedInputs = 0
-	}
+	defaults := reflect.ValueOf(agent.Options{
+		SessionID: o.SessionID, Logger: o.Logger, PermissionMode: permission.ModeDefault,
+		MaxToolConcurrency: agent.DefaultMaxToolConcurrency, MaxQueuedInputs: agent.DefaultMaxQueuedInputs,
+	})
 	var fields []string
-	v := reflect.ValueOf(c)
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if !v.FieldByIndex(f.Index).IsZero() {
+	for f, v := range reflect.ValueOf(*o).Fields() {
+		if !v.IsZero() && !reflect.DeepEqual(v.Interface(), defaults.FieldByIndex(f.Index).Interface()) {
 			fields = append(fields, f.Name)
 		}
 	}

@@ -30,16 +30,12 @@ type ProcessError struct {
 // Error returns the exit status and the end of the standard error.
 func (e *ProcessError) Error() string {
 	s := "claude-code: the CLI " + e.Path
-	switch {
-	case e.Exit != "":
+	if e.Exit != "" {
 		s += " ended: " + e.Exit
-	case e.Err != nil:
+	} else if e.Err != nil {
 		s += " could not be started: " + e.Err.Error()
 	}
-	if tail := strings.TrimSpace(e.Stderr); tail != "" {
-		s += "\n" + tail
-	}
-	return s
+	return strings.TrimSpace(s + "\n" + strings.TrimSpace(e.Stderr))
 }
 
 // Unwrap returns the cause.
@@ -259,12 +255,10 @@ func within(limit time.Duration, f func()) bool {
 		defer close(done)
 		f()
 	}()
-	late := time.NewTimer(limit)
-	defer late.Stop()
 	select {
 	case <-done:
 		return true
-	case <-late.C:
+	case <-time.After(limit):
 		return false
 	}
 }

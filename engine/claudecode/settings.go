@@ -78,7 +78,10 @@ func decodeSettings(data []byte) (settingsObject, error) {
 
 // mergeSettings merges two values: the members of objects, and of the objects in them. In all other
 // cases the value is over.
-func mergeSettings(under, over any) any {
+func mergeSettings(under, over any) any { return mergeObjects(under, over, mergeSettings) }
+
+// mergeObjects merges the members of two objects by merge. If the values are not objects, it returns over.
+func mergeObjects(under, over any, merge func(under, over any) any) any {
 	a, isObject := under.(settingsObject)
 	b, both := over.(settingsObject)
 	if !isObject || !both {
@@ -86,7 +89,7 @@ func mergeSettings(under, over any) any {
 	}
 	out := maps.Clone(a)
 	for name, value := range b {
-		out[name] = mergeSettings(a[name], value)
+		out[name] = merge(a[name], value)
 	}
 	return out
 }
@@ -135,21 +138,14 @@ func fileSettings(f *kit.Files, own json.RawMessage) (json.RawMessage, error) {
 
 // joinHooks joins the hooks of two settings, event by event.
 func joinHooks(first, second any) any {
-	a, isObject := first.(settingsObject)
-	b, both := second.(settingsObject)
-	if !isObject || !both {
-		return second
-	}
-	out := maps.Clone(a)
-	for event, more := range b {
-		x, isList := a[event].([]any)
-		y, both := more.([]any)
-		if isList && both {
-			more = slices.Concat(x, y)
+	return mergeObjects(first, second, func(first, second any) any {
+		a, isList := first.([]any)
+		b, both := second.([]any)
+		if !isList || !both {
+			return second
 		}
-		out[event] = more
-	}
-	return out
+		return slices.Concat(a, b)
+	})
 }
 
 // sessionSettings merges the settings of the program, its sandbox, and the rules that no flag has. Nil
