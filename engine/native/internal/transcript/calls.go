@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,13 +9,13 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// The texts that stand for what is missing in a history.
+// Texts in place of what is missing in a history.
 const (
 	TextNoBeginning = "[The beginning of this conversation is missing]"
 	TextUnanswered  = "[The conversation was interrupted before this tool call had a result]"
 )
 
-// build puts the history together: after each message of the model's the answers to its calls, in their order.
+// build makes the history of the items, with the answers to the calls after each assistant message.
 func (l *Loader) build() {
 	taken := map[*agent.ToolUseBlock]*givenResult{}
 	l.match(taken)
@@ -47,7 +48,7 @@ func (l *Loader) build() {
 	}
 }
 
-// match finds the result of each call: the next one after it that has its ID, or one that stands before it.
+// match finds the result of each call: the next one with its ID after it, or one before it.
 func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 	calls := map[string][]int{} // the items that have a call with this ID
 	for k, it := range l.items {
@@ -96,8 +97,8 @@ func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 	}
 }
 
-// pick picks the result for a call in item k. Those behind item last are for a later call with the same ID.
-// One that the API has refused stands back.
+// pick returns the result for a call in item k. Results after item last belong to a later call with the same
+// ID. Results that the API refused come last.
 func pick(results []*givenResult, k, last int) *givenResult {
 	for _, wanted := range []func(r *givenResult) bool{
 		func(r *givenResult) bool { return r.after > k && r.after <= last && r.refused == "" },
@@ -111,12 +112,9 @@ func pick(results []*givenResult, k, last int) *givenResult {
 	return nil
 }
 
-// freeID is an ID that the API takes and no other call has. Equal histories get equal IDs.
+// freeID returns an ID that the API accepts and no other call has. Equal histories get equal IDs.
 func (l *Loader) freeID(id string) string {
-	clean := legal(id)
-	if clean == "" {
-		clean = "toolu"
-	}
+	clean := cmp.Or(legal(id), "toolu")
 	name := clean
 	if l.history.ids == nil {
 		l.history.ids, l.next = map[string]bool{}, map[string]int{}
@@ -128,7 +126,7 @@ func (l *Loader) freeID(id string) string {
 	return name
 }
 
-// addAnswer adds the answer to a call in item k. Nil stands for none.
+// addAnswer adds the answer to a call in item k. r is nil if there is none.
 func (l *Loader) addAnswer(k int, p draft, r *givenResult) {
 	errorText := ""
 	switch {
@@ -176,7 +174,7 @@ func (l *Loader) addAssistant(model string, parts []draft) {
 	l.note(parts)
 }
 
-// note notes where the latest parts of the history are from.
+// note records the origins of the latest parts of the history.
 func (l *Loader) note(parts []draft) {
 	if len(parts) == 0 {
 		return

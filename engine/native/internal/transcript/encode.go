@@ -104,6 +104,3 @@ func PlainModel(model string) string {
 	}
 	return model
 }
-
-// sameModel reports whether two names are of one model.
-func sameModel(a, b string) bool { return PlainModel(a) == PlainModel(b) }

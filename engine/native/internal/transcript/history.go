@@ -10,38 +10,37 @@ import (
 	"github.com/tenon-sdk/tenon/agent"
 )
 
-// An entry is one message of the conversation. Its blocks are kept as the bytes that are sent, so
-// that every request begins with the bytes of the one before.
+// An entry is a message of the conversation. Its blocks are the bytes that are sent, so that each request
+// begins with the bytes of the one before.
 type entry struct {
 	Role  string
 	Parts []Part
-	Calls []string // the ids of an assistant's tool calls
-	model string   // that said it; empty for the user's
+	Calls []string // the IDs of tool calls
+	model string   // of an assistant message
 }
 
 // A Part is a content block as it is sent.
 type Part struct {
 	Raw     json.RawMessage
-	Thought bool // a thinking block: see thoughtPolicy
-	// Plain stands for raw where the API takes no tool references; nil if raw has none.
-	Plain json.RawMessage
-	// Position is the breakpoint of the cache that the program has set on the block; nil if it has none.
-	mark json.RawMessage
+	Thought bool            // a thinking block: see ThoughtPolicy
+	Plain   json.RawMessage // Raw without tool references; nil if it has none
+	mark    json.RawMessage // the program's cache breakpoint; nil if it has none
 }
 
-// A History is the conversation as the model is sent it. It is always one that the API takes:
-// roles alternate, no block is empty, and every tool call is answered by the entry after it.
+// A History is the conversation as it is sent. The API accepts it: roles alternate, no block is empty, and
+// every tool call is answered by the next entry.
 type History struct {
 	Entries []entry
-	ids     map[string]bool // of all tool calls so far; the API wants them unique
+	ids     map[string]bool // of all tool calls, which must be unique
 }
 
+// The roles of messages.
 const (
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
 )
 
-// AddUser adds blocks in the user's role, to the last entry if that is the user's too.
+// AddUser adds blocks in the user's role, to the last entry if it has that role.
 func (h *History) AddUser(parts ...Part) {
 	if len(parts) == 0 {
 		return
@@ -54,8 +53,7 @@ func (h *History) AddUser(parts ...Part) {
 	h.Entries = append(h.Entries, entry{Role: RoleUser, Parts: parts})
 }
 
-// AddAssistant adds what a model said. A message must not end in a thought, so thoughts at the end
-// are left out, and nothing is added for a message without anything else.
+// AddAssistant adds a message of a model without thoughts at its end, which the API refuses.
 func (h *History) AddAssistant(model string, parts []Part, calls []string) {
 	for len(parts) > 0 && parts[len(parts)-1].Thought {
 		parts = parts[:len(parts)-1]
@@ -75,15 +73,16 @@ func (h *History) AddAssistant(model string, parts []Part, calls []string) {
 // A Position is a point in a history to go back to.
 type Position struct{ entries, parts int }
 
+// Position returns the end of the history.
 func (h *History) Position() Position {
-	m := Position{entries: len(h.Entries)}
-	if m.entries > 0 {
-		m.parts = len(h.Entries[m.entries-1].Parts)
+	n := len(h.Entries)
+	if n == 0 {
+		return Position{}
 	}
-	return m
+	return Position{n, len(h.Entries[n-1].Parts)}
 }
 
-// Rewind forgets what was added since m.
+// Rewind removes what was added since m.
 func (h *History) Rewind(m Position) {
 	clear(h.Entries[m.entries:])
 	h.Entries = h.Entries[:m.entries]
@@ -93,17 +92,18 @@ func (h *History) Rewind(m Position) {
 	}
 }
 
-// A ThoughtPolicy says which thoughts of the conversation a request repeats. Models differ in what
-// they accept: newer ones refuse those of another model, older ones miss any that is left out.
+// A ThoughtPolicy selects the thoughts that a request repeats. Newer models refuse those of other models,
+// older ones refuse a conversation without them.
 type ThoughtPolicy int
 
+// The policies.
 const (
-	ownThoughts ThoughtPolicy = iota // those of the model that is asked
+	ownThoughts ThoughtPolicy = iota // those of the model of the request
 	AllThoughts
 	NoThoughts
 )
 
-// sends reports whether a thought of one model goes to another.
+// sends reports whether a thought of one model is sent to another.
 func (p ThoughtPolicy) sends(of, to string) bool {
 	return p == AllThoughts || p == ownThoughts && of == to
 }
@@ -149,8 +149,8 @@ func (h *History) Size() int {
 	return n
 }
 
-// Trimmed is the history as it is sent: the API refuses one that ends with white space of the model's,
-// which a response that is gone on with may do.
+// Trimmed returns the history without white space at the end of a last message of the model, which the API
+// refuses. Such a message is one that the model continues.
 func (h *History) Trimmed() *History {
 	n := len(h.Entries)
 	if n == 0 || h.Entries[n-1].Role != RoleAssistant {

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,7 +33,7 @@ func Enter(ctx context.Context, content agent.Content) (parts []Part, notes []st
 	return parts, notes
 }
 
-// fitBlock returns what stands for a block in whose place an image may be too large, and what there is to say about that.
+// fitBlock returns a block with images that fit, and notes about those that were scaled down.
 func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes []string) {
 	switch b := Known(b).(type) {
 	case *agent.ImageBlock:
@@ -47,8 +48,8 @@ func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes [
 	return agent.Content{b}, nil
 }
 
-// FitGivenImage brings an image of the program's within the limits. What is no image that could be looked at
-// is left to the API, which refuses it at once. note is empty if the image stays.
+// FitGivenImage fits an image of the program to the limits. Data that is not an image is left to the API. note
+// is empty if the image is unchanged.
 func FitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Content, note string) {
 	if b.Source.Type != "base64" {
 		return nil, ""
@@ -66,7 +67,7 @@ func FitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Conte
 	return fitted, fmt.Sprintf("An image of %d by %d pixels could not be scaled down, and a note stands for it.", cfg.Width, cfg.Height)
 }
 
-// scaledImage is an image as a result of a tool would show it: scaled down if it is too large, or a note.
+// scaledImage returns an image as in the result of a tool: scaled down if it is too large, or a note.
 func scaledImage(ctx context.Context, mediaType string, data []byte) agent.Content {
 	res := &mcpserver.Result{Content: []mcp.Content{&mcp.ImageContent{MIMEType: mediaType, Data: data}}}
 	return ResultContent(toolresult.Convert(ctx, "the history", "image", res, nil))
@@ -94,11 +95,11 @@ func fitDocument(ctx context.Context, b *agent.UnknownBlock) (fitted agent.Conte
 	return agent.Content{&agent.UnknownBlock{Type: b.Type, Raw: Encode(fields)}}, notes
 }
 
-// CacheField is the field of a block that sets a breakpoint of the cache.
+// CacheField is the field of a block that sets a cache breakpoint.
 const CacheField = "cache_control"
 
-// unmarked is an encoded block without breakpoints of the cache, and the one that the block itself had.
-// Those of blocks in it are left out: what they would keep, the breakpoints of messages keep.
+// unmarked returns an encoded block without cache breakpoints, and the breakpoint of the block itself. The
+// breakpoints of messages replace those of inner blocks.
 func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
 	if !bytes.Contains(raw, []byte(`"`+CacheField+`"`)) {
 		return raw, nil
@@ -114,7 +115,7 @@ func unmarked(raw json.RawMessage) (clean, mark json.RawMessage) {
 	return EncodeBlock(agent.DecodeBlock(fields)), mark
 }
 
-// withoutMarks is a block without breakpoints, in it and in the blocks that it holds.
+// withoutMarks returns a block without breakpoints on it and its inner blocks.
 func withoutMarks(raw json.RawMessage) (clean json.RawMessage, changed bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -148,10 +149,10 @@ func withoutMarks(raw json.RawMessage) (clean json.RawMessage, changed bool) {
 	return Encode(fields), true
 }
 
-// MaxBreakpoints is how many breakpoints of the cache a request may have.
+// MaxBreakpoints is how many cache breakpoints a request may have.
 const MaxBreakpoints = 4
 
-// Breakpoints are where a request has breakpoints of the cache.
+// Breakpoints are the places of a request's cache breakpoints.
 type Breakpoints struct {
 	Prompt bool                      // at the end of what is before the messages
 	Parts  map[place]json.RawMessage // their values
@@ -160,10 +161,14 @@ type Breakpoints struct {
 // A place is a part of an entry of the history.
 type place struct{ entry, part int }
 
-// Breakpoints chooses the breakpoints: at the end of the prompt, of the newest two entries of the user's (the newer
-// one is for the next request to read, the older one is what this request reads, however many blocks have
-// come in between), and as many of the program's own as there is room for, the newest first. One that lasts
-// an hour may stand behind no shorter one, so those before it, which it makes superfluous, go.
+func (p place) before(q place) bool {
+	return cmp.Or(cmp.Compare(p.entry, q.entry), cmp.Compare(p.part, q.part)) < 0
+}
+
+// Breakpoints chooses the breakpoints: at the end of the prompt, of the newest two entries of the user (this
+// request reads the cache up to the older one, the next request up to the newer one), and as many of the
+// program's own as the API allows, the newest first. Shorter breakpoints must not precede one that lasts an
+// hour, so they are removed.
 func (h *History) Breakpoints() Breakpoints {
 	m := Breakpoints{Prompt: true, Parts: map[place]json.RawMessage{}}
 	for i := len(h.Entries) - 1; i >= 0 && len(m.Parts) < 2; i-- {
@@ -185,7 +190,7 @@ func (h *History) Breakpoints() Breakpoints {
 	}
 	last := place{-1, -1}
 	for at, mark := range m.Parts {
-		if lastsAnHour(mark) && (at.entry > last.entry || at.entry == last.entry && at.part > last.part) {
+		if lastsAnHour(mark) && last.before(at) {
 			last = at
 		}
 	}
@@ -194,7 +199,7 @@ func (h *History) Breakpoints() Breakpoints {
 	}
 	m.Prompt = false
 	for at, mark := range m.Parts {
-		if !lastsAnHour(mark) && (at.entry < last.entry || at.entry == last.entry && at.part < last.part) {
+		if !lastsAnHour(mark) && at.before(last) {
 			delete(m.Parts, at)
 		}
 	}
@@ -212,7 +217,7 @@ func lastsAnHour(mark json.RawMessage) bool {
 	return strings.EqualFold(m.TTL, "1h")
 }
 
-// WithBreakpoint returns an encoded block with a breakpoint of the cache.
+// WithBreakpoint returns an encoded block with a cache breakpoint.
 func WithBreakpoint(block, mark json.RawMessage) json.RawMessage {
 	if !bytes.HasSuffix(block, []byte("}")) || len(block) < 3 {
 		return block

@@ -14,18 +14,18 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// Loaded is what came of Options.History, beside the history itself.
+// Loaded describes how Options.History was loaded.
 type Loaded struct {
-	Repairs    []agent.HistoryRepair
-	Count      int     // of repairs, those beyond maxRepairs as well
-	Reported   bool    // to the program
-	origins    [][]int // of each part of each entry that was given, its message's index in Options.History
+	Repairs    []agent.HistoryRepair // the first maxRepairs
+	Count      int                   // of all repairs
+	Reported   bool                  // the program has received them
+	origins    [][]int               // by entry and part: the index of the message in Options.History
 	References []givenReference
 	Size       int // of the messages, in bytes
 	Resumed    bool
 }
 
-// Source is where the session comes from, as hooks are told.
+// Source returns the source of the session for hooks.
 func (g *Loaded) Source() string {
 	if g.Resumed {
 		return "resume"
@@ -33,68 +33,74 @@ func (g *Loaded) Source() string {
 	return "startup"
 }
 
-// maxRepairs bounds the repairs that are listed.
-const maxRepairs = 100
+const (
+	// maxRepairs bounds the repairs that are listed.
+	maxRepairs = 100
+	// maxSameID bounds the messages or results with the same ID that are compared.
+	maxSameID = 100
+	// maxReported bounds the messages that the report of a failure can apply to.
+	maxReported = 1000
+	// SyntheticModel is the model of messages that the engine makes in place of an answer.
+	SyntheticModel = "<synthetic>"
+	// TextModelRefused begins the report that the model refused to answer.
+	TextModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."
+)
 
+// Repair adds a repair of the message at an index.
 func (g *Loaded) Repair(index int, kind, format string, args ...any) {
 	if g.Count++; len(g.Repairs) < maxRepairs {
 		g.Repairs = append(g.Repairs, agent.HistoryRepair{Index: index, Kind: kind, Detail: fmt.Sprintf(format, args...)})
 	}
 }
 
-// A Loader makes a history of the messages of an earlier run.
+// A Loader makes a history from the messages of an earlier run.
 type Loader struct {
 	ctx context.Context // of loading
 	Loaded
 	history History
-	models  []string // the session's, by their own names
+	models  []string // of the session
 
 	items   []*item
 	results []*givenResult
-	next    map[string]int // what to try next behind an ID that is taken
+	next    map[string]int // the next suffix to try for an ID that is taken
 }
 
-// An item is a message of the history while it is put together: the model's, or words of the user's.
+// An item is a message of the history without results of calls.
 type item struct {
-	index     int // of its first message in Options.History
 	assistant bool
-	key       responseKey
+	response  [2]string // identifies the response that an assistant message is part of
 	model     string
-	parts     []draft // without the results of calls
+	parts     []draft
 }
 
-// A responseKey is what the messages that hold one response have in common.
-type responseKey struct{ message, request string }
-
-// A draft is a block that was checked.
+// A draft is a checked block.
 type draft struct {
 	Part
 	index int
-	call  *agent.ToolUseBlock // nil unless it is a call
-	// Of the blocks of tools that run with the model: the ID of a use, and that of the use which a result answers.
+	call  *agent.ToolUseBlock // nil unless the block is a call
+	// The ID of a use of a server tool, or of the use that a result of such a tool answers.
 	use, answers string
 }
 
 // A givenResult is a result of a call.
 type givenResult struct {
-	index int
-	after int // how many items were before it
-	block *agent.ToolResultBlock
-	names []string // of the tools that it refers to
-	// refused is why the run that it is of dropped it; empty if it did not.
-	refused string
+	index   int
+	after   int // the number of items before it
+	block   *agent.ToolResultBlock
+	names   []string // of the tools that it refers to
+	refused string   // why the earlier run dropped it; empty if it did not
 	used    bool
 }
 
-// Load makes a history of what an earlier run said. models are those that the session asks. It ends early
-// with ctx; what it returns is worth nothing then.
+// Load makes a history from the messages of an earlier run. models are those of the session. If ctx ends,
+// the result is not usable.
 func Load(ctx context.Context, msgs []agent.Message, models ...string) (History, Loaded) {
 	l := &Loader{ctx: ctx, models: models}
 	for _, m := range l.choose(msgs) {
 		if ctx.Err() != nil {
 			break
 		}
-		l.take(m)
+		l.add(m)
 	}
 	l.dropHalves()
 	l.build()
@@ -102,53 +108,34 @@ func Load(ctx context.Context, msgs []agent.Message, models ...string) (History,
 	return l.history, l.Loaded
 }
 
-// A choice is a message of Options.History that has a say in the conversation.
+// A choice is a message of Options.History that may be part of the conversation.
 type choice struct {
 	index     int
-	assistant *agent.Assistant // nil for the user's
-	user      *agent.User
+	uuid      string
+	content   agent.Content
+	assistant *agent.Assistant // nil for a message of the user
+	isReplay  bool
 	dropped   bool
-	refused   string          // why the API refused it, as the run reported it last
+	refused   string          // why the API refused it, as last reported
 	encoded   json.RawMessage // for sameMessage; nil until it is needed
 }
 
-// choices are the messages that have been read so far.
+// choices are the messages that were read so far.
 type choices struct {
 	all     []*choice
 	byUUID  map[string][]*choice
-	settled int // of all, those that no later report is about
+	settled int // how many of all no later report applies to
 }
 
 func (cs *choices) add(c *choice) {
 	cs.all = append(cs.all, c)
-	if id := c.uuid(); id != "" && len(cs.byUUID[id]) < maxSameID {
-		cs.byUUID[id] = append(cs.byUUID[id], c)
+	if c.uuid != "" && len(cs.byUUID[c.uuid]) < maxSameID {
+		cs.byUUID[c.uuid] = append(cs.byUUID[c.uuid], c)
 	}
 }
 
-const (
-	// maxSameID bounds the messages, or the results, with one ID that are looked at.
-	maxSameID = 100
-	// maxReported bounds the messages that a report of a failure can be about.
-	maxReported = 1000
-)
-
-func (c *choice) uuid() string {
-	if c.assistant != nil {
-		return c.assistant.UUID
-	}
-	return c.user.UUID
-}
-
-func (c *choice) content() agent.Content {
-	if c.assistant != nil {
-		return c.assistant.Message.Content
-	}
-	return c.user.Message.Content
-}
-
-// choose chooses the messages that make up the conversation: without what was taken out of it again,
-// and without the reports of the run.
+// choose returns the messages of the conversation, without those that were removed from it and without
+// reports of the engine.
 func (l *Loader) choose(msgs []agent.Message) []*choice {
 	cs := &choices{byUUID: map[string][]*choice{}}
 	for i, m := range msgs {
@@ -157,18 +144,17 @@ func (l *Loader) choose(msgs []agent.Message) []*choice {
 			switch {
 			case m.ParentToolUseID != "":
 			case m.Error != "":
-				cs.takeOut(m.Supersedes, m.Text())
+				cs.remove(m.Supersedes, m.Text())
 				if m.Error == "invalid_request" {
 					cs.refuse(m.Text())
 				}
-			case m.Message.Model == SyntheticModel:
-			default:
-				cs.takeOut(m.Supersedes, "")
-				cs.add(&choice{index: i, assistant: m})
+			case m.Message.Model != SyntheticModel:
+				cs.remove(m.Supersedes, "")
+				cs.add(&choice{index: i, uuid: m.UUID, content: m.Message.Content, assistant: m})
 			}
 		case *agent.User:
 			if m.ParentToolUseID == "" {
-				cs.add(&choice{index: i, user: m})
+				cs.add(&choice{index: i, uuid: m.UUID, content: m.Message.Content, isReplay: m.IsReplay})
 			}
 		case *agent.Result:
 			if !m.IsError {
@@ -180,21 +166,12 @@ func (l *Loader) choose(msgs []agent.Message) []*choice {
 			}
 		}
 	}
-	l.once(cs.all)
-	var chosen []*choice
-	for _, c := range cs.all {
-		if !c.dropped || c.refused != "" && c.user != nil {
-			chosen = append(chosen, c)
-		}
-	}
-	return chosen
+	l.dropDuplicates(cs.all)
+	return slices.DeleteFunc(cs.all, func(c *choice) bool { return c.dropped && (c.refused == "" || c.assistant != nil) })
 }
 
-// SyntheticModel is the model of messages that the run made in the place of an answer.
-const SyntheticModel = "<synthetic>"
-
-// takeOut takes out the messages with these UUIDs. refused is the report that says why, if one does.
-func (cs *choices) takeOut(uuids []string, refused string) {
+// remove drops the messages with these UUIDs. refused is the report of the reason, or "".
+func (cs *choices) remove(uuids []string, refused string) {
 	for _, id := range uuids {
 		for _, c := range cs.byUUID[id] {
 			c.dropped, c.refused = true, refused
@@ -202,10 +179,9 @@ func (cs *choices) takeOut(uuids []string, refused string) {
 	}
 }
 
-// refuse heeds the report that the API has refused what is new in the conversation. It takes out the
-// inputs at its end; those with a UUID are named by the report if they are meant. Results that were
-// refused before are refused for this reason now. What the model itself has refused is one turn, and
-// only one input begins that.
+// refuse applies a report that the API refused what was new in the conversation. It drops the inputs at the
+// end that have no UUID; the report names the others. Results that were refused before get the new reason.
+// A refusal of the model applies to one turn, which begins with one input.
 func (cs *choices) refuse(why string) {
 	byModel := strings.HasPrefix(why, TextModelRefused)
 	inputs := true
@@ -214,7 +190,8 @@ func (cs *choices) refuse(why string) {
 		if !c.dropped && c.assistant != nil {
 			break
 		}
-		inputs = inputs && (c.dropped || c.user.UUID == "" && len(c.user.ToolResults()) == 0)
+		isResult := slices.ContainsFunc(c.content, func(b agent.Block) bool { _, ok := b.(*agent.ToolResultBlock); return ok })
+		inputs = inputs && (c.dropped || c.uuid == "" && !isResult)
 		switch {
 		case inputs && !c.dropped:
 			c.dropped, c.refused = true, why
@@ -228,121 +205,95 @@ func (cs *choices) refuse(why string) {
 	}
 }
 
-// once drops what is there twice: the same message with the same UUID, and an input beside its replay.
-func (l *Loader) once(all []*choice) {
+// dropDuplicates drops the second of two messages that are the same, and an input that has a replay.
+func (l *Loader) dropDuplicates(all []*choice) {
 	first := map[string]*choice{}
 	for _, c := range all {
-		id := c.uuid()
-		before := first[id]
+		before := first[c.uuid]
 		switch {
-		case id == "" || c.dropped:
+		case c.uuid == "" || c.dropped:
 		case before == nil:
-			first[id] = c
-		case c.user != nil && before.user != nil && c.user.IsReplay != before.user.IsReplay:
-			if c.user.IsReplay {
+			first[c.uuid] = c
+		case c.assistant == nil && before.assistant == nil && c.isReplay != before.isReplay:
+			if c.isReplay {
 				before, c = c, before
-				first[id] = before
+				first[c.uuid] = before
 			}
 			c.dropped = true
-		case sameMessage(before, c):
+		case (c.assistant == nil) == (before.assistant == nil) && bytes.Equal(c.encode(), before.encode()):
 			c.dropped = true
 			l.Repair(c.index, agent.RepairDuplicate, "the message is there twice, and was left out the second time")
 		}
 	}
 }
 
-// sameMessage reports whether two messages say the same.
-func sameMessage(a, b *choice) bool {
-	encoded := func(c *choice) json.RawMessage {
-		if c.encoded == nil {
-			var known agent.Content
-			for _, b := range c.content() {
-				if b = Known(b); b != nil {
-					known = append(known, b)
-				}
+// encode returns the content that can be read.
+func (c *choice) encode() json.RawMessage {
+	if c.encoded == nil {
+		var known agent.Content
+		for _, b := range c.content {
+			if b = Known(b); b != nil {
+				known = append(known, b)
 			}
-			c.encoded = Encode(known)
 		}
-		return c.encoded
+		c.encoded = Encode(known)
 	}
-	return (a.assistant == nil) == (b.assistant == nil) && bytes.Equal(encoded(a), encoded(b))
+	return c.encoded
 }
 
-// take takes in one message.
-func (l *Loader) take(c *choice) {
-	if c.assistant != nil {
-		l.takeAssistant(c.index, c.assistant)
-		return
-	}
+// add adds a message to the items. An assistant message joins the item of its response. Results may come
+// between two such messages, because some runs call tools while the response arrives.
+func (l *Loader) add(c *choice) {
 	var parts []draft
-	for _, b := range c.user.Message.Content {
+	for _, b := range c.content {
 		if r := resultBlock(b); r != nil {
-			l.takeResult(c.index, r, c.refused)
+			block, names := l.resultContent(c.index, r)
+			l.results = append(l.results, &givenResult{index: c.index, after: len(l.items), block: block, names: names, refused: c.refused})
 			continue
 		}
-		if c.dropped {
-			continue
-		}
-		for _, b := range l.Readable(c.index, b, false) {
-			parts = append(parts, draft{Part: Part{Raw: EncodeBlock(b)}, index: c.index})
+		if c.assistant != nil {
+			if p, ok := l.assistantBlock(c.index, b); ok {
+				parts = append(parts, p)
+			}
+		} else if !c.dropped {
+			for _, b := range l.Readable(c.index, b, false) {
+				parts = append(parts, draft{Part: Part{Raw: EncodeBlock(b)}, index: c.index})
+			}
 		}
 	}
-	if len(c.user.Message.Content) == 0 {
+	it := &item{parts: parts}
+	if m := c.assistant; m != nil {
+		it.assistant, it.response, it.model = true, [2]string{m.Message.ID, m.RequestID}, l.modelOf(m.Message.Model)
+		if n := len(l.items); n > 0 {
+			last := l.items[n-1]
+			answered := len(l.results) > 0 && l.results[len(l.results)-1].after == n
+			if last.assistant && last.response == it.response && (m.Message.ID != "" || !answered) {
+				last.parts = append(last.parts, parts...)
+				return
+			}
+		}
+	} else if len(c.content) == 0 {
 		l.Repair(c.index, agent.RepairEmpty, "a message without content was left out")
 	}
 	if len(parts) > 0 {
-		l.items = append(l.items, &item{index: c.index, parts: parts})
+		l.items = append(l.items, it)
 	}
 }
 
-// takeAssistant takes in a message of the model's. It joins the item of the response that it is of,
-// which may have results after it: some runs call tools while the model still speaks.
-func (l *Loader) takeAssistant(index int, m *agent.Assistant) {
-	key := responseKey{m.Message.ID, m.RequestID}
-	var parts []draft
-	for _, b := range m.Message.Content {
-		if r := resultBlock(b); r != nil {
-			l.takeResult(index, r, "")
-			continue
-		}
-		if p, ok := l.assistantBlock(index, b); ok {
-			parts = append(parts, p)
-		}
-	}
-	if n := len(l.items); n > 0 && l.items[n-1].assistant && l.items[n-1].key == key && (key.message != "" || !l.answeredSince(n)) {
-		l.items[n-1].parts = append(l.items[n-1].parts, parts...)
-		return
-	}
-	if len(parts) > 0 {
-		l.items = append(l.items, &item{index: index, assistant: true, key: key, model: l.modelOf(m.Message.Model), parts: parts})
-	}
-}
-
-// answeredSince reports whether there are results behind the first n items.
-func (l *Loader) answeredSince(n int) bool {
-	return len(l.results) > 0 && l.results[len(l.results)-1].after == n
-}
-
-// modelOf is a model as the session calls it: servers have names of their own for the same.
+// modelOf returns the session's name of a model, for which servers may have other names.
 func (l *Loader) modelOf(name string) string {
 	for _, m := range l.models {
-		if m == name || sameModel(m, name) {
+		if PlainModel(m) == PlainModel(name) {
 			return m
 		}
 	}
 	return name
 }
 
-func (l *Loader) takeResult(index int, r *agent.ToolResultBlock, refused string) {
-	block, names := l.resultContent(index, r)
-	l.results = append(l.results, &givenResult{index: index, after: len(l.items), block: block, names: names, refused: refused})
-}
-
-// dropHalves drops the use of a tool that runs with the model without its result, and the other way
-// round: the API takes them in pairs. A use may be answered in the model's next message, if that has
-// to wait for the results of other calls.
+// dropHalves removes uses of server tools without results and results without uses, because the API accepts
+// only pairs. The result of a use may be in the next message of the model, after the results of other calls.
 func (l *Loader) dropHalves() {
-	open := map[string]bool{} // uses of the items that follow each other, without a result
+	open := map[string]bool{} // uses without a result in consecutive items
 	answered := map[string]bool{}
 	for i, it := range l.items {
 		if !it.assistant {
@@ -376,9 +327,7 @@ func (l *Loader) dropHalves() {
 	}
 }
 
-const TextModelRefused = "API Error: the model refused to answer. The turn was taken out of the conversation."
-
-// A givenReference is a result of the history that refers to tools.
+// A givenReference is a result of the given history that refers to tools.
 type givenReference struct {
 	Entry, Part int
 	Index       int
@@ -388,8 +337,8 @@ type givenReference struct {
 
 var namedBlock = regexp.MustCompile(`(?:^|[^.\w])messages\.(\d+)\.content\.(\d+)\b`)
 
-// ReplaceRefused replaces the block of a given message that the API names in an error by text, for a
-// model that is sent the thoughts of the policy. It reports false if the error names no such block.
+// ReplaceRefused replaces the block of the given history that an error of the API names by a text. model and
+// thoughts are those of the request. It reports false if the error names no such block.
 func (g *Loaded) ReplaceRefused(h *History, refusal, model string, thoughts ThoughtPolicy) (agent.HistoryRepair, bool) {
 	var none agent.HistoryRepair
 	m := namedBlock.FindStringSubmatch(refusal)
@@ -421,14 +370,15 @@ func (g *Loaded) ReplaceRefused(h *History, refusal, model string, thoughts Thou
 	return none, false
 }
 
+// TextRefused stands for a block that the API refused.
 const TextRefused = "[This was left out of the history, because the API refused it]"
 
-// replace puts words in the place of a block, and returns its kind; empty if that cannot be done.
+// replace replaces a block by a text and returns its kind, or "" if that is not possible.
 func (g *Loaded) replace(h *History, i, k int) string {
 	p := &h.Entries[i].Parts[k]
 	block := agent.DecodeBlock(p.Raw)
 	switch b := block.(type) {
-	case *agent.ToolUseBlock: // it takes its result along
+	case *agent.ToolUseBlock: // its result is replaced as well
 		if !g.replaceResult(h, i+1, b.ID) {
 			return ""
 		}
@@ -437,26 +387,22 @@ func (g *Loaded) replace(h *History, i, k int) string {
 		*p = TextPart(fmt.Sprintf("[A call of %s with the input %s]", b.Name, clip.Text(string(b.Input), 2000)))
 	case *agent.ToolResultBlock:
 		text := b.Text()
-		if text != "" {
-			text += "\n"
+		if strings.HasSuffix(text, TextRefused) {
+			return "" // replaced before
 		}
-		words := &agent.ToolResultBlock{ToolUseID: b.ToolUseID, IsError: b.IsError, Content: agent.TextContent(text + TextRefused)}
-		encoded := EncodeBlock(words)
-		if strings.HasSuffix(text, TextRefused+"\n") {
-			return "" // it was not this that is wrong
-		}
-		*p = Part{Raw: encoded}
+		text = strings.TrimPrefix(text+"\n"+TextRefused, "\n")
+		*p = Part{Raw: EncodeBlock(&agent.ToolResultBlock{ToolUseID: b.ToolUseID, IsError: b.IsError, Content: agent.TextContent(text)})}
 	default:
-		words := TextPart(TextRefused)
-		if string(words.Raw) == string(p.Raw) {
-			return "" // it was not this that is wrong
+		text := TextPart(TextRefused)
+		if bytes.Equal(text.Raw, p.Raw) {
+			return "" // replaced before
 		}
-		*p = words
+		*p = text
 	}
 	return blockKind(block)
 }
 
-// replaceResult makes a text of the result of a call that is no call any more. Results come first in a message.
+// replaceResult replaces the result of a call by a text, after the other results of the message.
 func (g *Loaded) replaceResult(h *History, i int, id string) bool {
 	if i >= len(h.Entries) || i >= len(g.origins) {
 		return false
@@ -471,7 +417,7 @@ func (g *Loaded) replaceResult(h *History, i int, id string) bool {
 		if IsBlank(text) {
 			text = TextRefused
 		}
-		end := k + 1 // behind the last result
+		end := k + 1 // after the last result
 		for end < len(e.Parts) && resultBlock(agent.DecodeBlock(e.Parts[end].Raw)) != nil {
 			end++
 		}
