@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tenon-sdk/tenon/mcpauth"
 	"github.com/tenon-sdk/tenon/mcphost"
@@ -18,76 +19,53 @@ import (
 func (c *Config) ServerConfigs() (map[string]mcphost.ServerConfig, []Problem) {
 	out := make(map[string]mcphost.ServerConfig, len(c.Servers))
 	var problems []Problem
-	logins := logins{config: c}
+	store := sync.OnceValues(func() (mcpauth.TokenStore, error) {
+		if c.Tokens != nil {
+			return c.Tokens, nil
+		}
+		return mcpauth.UserStore(c.lookupEnv)
+	})
 	for _, name := range c.Names() {
 		e := c.Servers[name]
-		auth, err := logins.of(e)
+		auth, err := e.login(store)
 		if err != nil && e.OAuth != nil {
 			p := e.problem(LevelNote, "does nothing: %v", err)
 			p.Path = joinPath(p.Path, "oauth")
 			problems = append(problems, p)
 		}
-		switch cfg := e.ServerConfig().(type) {
-		case mcphost.HTTP:
-			cfg.Auth = auth
-			out[name] = cfg
-		case mcphost.SSE:
-			cfg.Auth = auth
-			out[name] = cfg
-		default:
-			out[name] = cfg
-		}
+		out[name] = e.serverConfig(auth)
 	}
 	for name, r := range c.Refused {
 		if strings.TrimSpace(name) != "" {
-			out[name] = r.serverConfig()
+			p := r.Problem
+			p.Level = LevelNote // for String: the status of the server says that it is left out
+			out[name] = mcphost.Invalid{Transport: string(r.Entry.Kind), Err: errors.New(p.String()), Common: r.Entry.common()}
 		}
 	}
 	return out, problems
 }
 
-// serverConfig returns the entry for the status of a host.
-func (r Refusal) serverConfig() mcphost.Invalid {
-	p := r.Problem
-	p.Level = LevelNote // for String: the status of the server says that it is left out
-	return mcphost.Invalid{Transport: string(r.Entry.Kind), Err: errors.New(p.String()), Common: r.Entry.common()}
-}
-
-// logins creates the authenticators of a configuration's servers.
-type logins struct {
-	config *Config
-	store  mcpauth.TokenStore
-	err    error // why there is no store
-}
-
-// of returns the authenticator of an entry, or nil if the server uses none.
-func (l *logins) of(e Entry) (*mcpauth.Authenticator, error) {
-	if e.Kind == Stdio || e.hasAuthorization() {
-		if e.OAuth != nil {
-			return nil, errors.New("the entry has an Authorization header, which is used instead")
-		}
+// login returns the authenticator of the entry, or nil if the server uses none.
+func (e Entry) login(store func() (mcpauth.TokenStore, error)) (*mcpauth.Authenticator, error) {
+	authorized := false
+	for name := range e.Headers {
+		authorized = authorized || strings.EqualFold(name, "Authorization")
+	}
+	switch {
+	case e.OAuth == nil && (authorized || e.Kind == Stdio):
 		return nil, nil
+	case authorized:
+		return nil, errors.New("the entry has an Authorization header, which is used instead")
 	}
-	if l.store == nil && l.err == nil {
-		if l.store = l.config.Tokens; l.store == nil {
-			l.store, l.err = mcpauth.UserStore(l.config.lookupEnv)
-		}
+	tokens, err := store()
+	if err != nil {
+		return nil, err
 	}
-	if l.err != nil {
-		return nil, l.err
-	}
-	auth, err := e.Authenticator(&mcpauth.Options{Store: l.store})
+	auth, err := e.Authenticator(&mcpauth.Options{Store: tokens})
 	if errors.Is(err, mcpauth.ErrInsecureURL) && e.OAuth == nil {
 		return nil, nil // such as a server in the local network, which gets no token
 	}
 	return auth, err
-}
-
-// hasAuthorization reports whether the entry has a static Authorization header.
-func (e Entry) hasAuthorization() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(e.Headers)), func(name string) bool {
-		return strings.EqualFold(name, "Authorization")
-	})
 }
 
 // Authenticator returns the authenticator of a server over HTTP or SSE. The entry's OAuth overrides the
@@ -122,13 +100,17 @@ func (e Entry) common() mcphost.Common {
 }
 
 // ServerConfig returns the configuration for a host, without a login; see [Config.ServerConfigs].
-func (e Entry) ServerConfig() mcphost.ServerConfig {
-	common := e.common()
-	switch e.Kind {
-	case HTTP:
-		return mcphost.HTTP{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Common: common}
-	case SSE:
-		return mcphost.SSE{URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Common: common}
+func (e Entry) ServerConfig() mcphost.ServerConfig { return e.serverConfig(nil) }
+
+func (e Entry) serverConfig(auth *mcpauth.Authenticator) mcphost.ServerConfig {
+	if e.Kind != HTTP && e.Kind != SSE {
+		return mcphost.Stdio{Command: e.Command, Args: slices.Clone(e.Args), Env: maps.Clone(e.Env), Dir: e.Dir, Common: e.common()}
 	}
-	return mcphost.Stdio{Command: e.Command, Args: slices.Clone(e.Args), Env: maps.Clone(e.Env), Dir: e.Dir, Common: common}
+	remote := mcphost.HTTP{
+		URL: e.URL, Headers: maps.Clone(e.Headers), HeadersFunc: e.headersFunc(), HeadersKey: e.HeadersHelper, Auth: auth, Common: e.common(),
+	}
+	if e.Kind == SSE {
+		return mcphost.SSE(remote)
+	}
+	return remote
 }

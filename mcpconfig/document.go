@@ -217,6 +217,7 @@ func (n node) object() (members, doubled []member, ok bool) {
 		return nil, nil, false
 	}
 	last := make(map[string]int, len(o.Members))
+	members = []member{}
 	for i, m := range o.Members {
 		last[memberName(m)] = i
 	}

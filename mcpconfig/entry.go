@@ -76,13 +76,9 @@ type entryDecoder struct {
 // decodeEntry decodes the value of a member of mcpServers. If f has faults, the entry must not be used.
 func decodeEntry(f *faults, m member, o ParseOptions) Entry {
 	d := &entryDecoder{faults: f, opts: o, node: m.value, fields: map[string]member{}}
-	members, doubled, ok := m.value.object()
-	if !ok {
-		d.fault(m.value, `an object like {"command": "…"} or {"type": "http", "url": "…"}`, "", "is %s", m.value.kind())
+	members := d.object(m.value, `an object like {"command": "…"} or {"type": "http", "url": "…"}`)
+	if members == nil {
 		return Entry{}
-	}
-	for _, m := range doubled {
-		d.note(m.key, "", repeated)
 	}
 	for _, field := range members {
 		if isEntryKey(field.name) {

@@ -100,13 +100,8 @@ var unimported = map[string]string{
 
 // entry translates an entry.
 func (im *importer) entry(m member) hujson.Value {
-	members, _, ok := m.value.object()
-	if !ok {
-		im.fault(m.value, "an object", "", "is %s", m.value.kind())
-		return hujson.Value{}
-	}
 	out := &hujson.Object{}
-	for _, field := range members {
+	for _, field := range im.object(m.value, "an object") {
 		if instead, ok := unimported[field.name]; ok {
 			im.note(field.key, instead, "is not imported")
 			continue

@@ -136,29 +136,47 @@ func (e Entry) problem(level Level, format string, args ...any) Problem {
 const repeated = "stands twice; the last one counts and this one is ignored"
 
 // fault records a fault that refuses the entry.
-func (f *faults) fault(n node, want, instead, format string, args ...any) {
+func (f *faults) fault(n node, want, instead, format string, args ...any) *Problem {
 	p := f.doc.problem(n, LevelEntry, format, args...)
 	p.Server, p.Want, p.Instead = f.server, want, instead
 	f.bad = append(f.bad, p)
+	return &f.bad[len(f.bad)-1]
 }
 
-// refuse records that the entry is refused without trust.
-func (f *faults) refuse(n node, format string, args ...any) {
-	f.fault(n, "", "", format, args...)
-	f.bad[len(f.bad)-1].Level = LevelUntrusted
+// note records a problem that does not refuse the entry.
+func (f *faults) note(n node, instead, format string, args ...any) *Problem {
+	p := f.doc.problem(n, LevelNote, format, args...)
+	p.Server, p.Instead = f.server, instead
+	f.notes = append(f.notes, p)
+	return &f.notes[len(f.notes)-1]
 }
 
 // withhold records a part of the entry that has no effect without trust.
 func (f *faults) withhold(n node, what string) {
-	f.note(n, "", "has no effect without trust: %s", what)
-	f.notes[len(f.notes)-1].Level = LevelUntrusted
+	f.note(n, "", "has no effect without trust: %s", what).Level = LevelUntrusted
 }
 
-// note records a problem that does not refuse the entry.
-func (f *faults) note(n node, instead, format string, args ...any) {
-	p := f.doc.problem(n, LevelNote, format, args...)
-	p.Server, p.Instead = f.server, instead
-	f.notes = append(f.notes, p)
+// object returns the members of an object, and notes those with a repeated name. For another value
+// it records a fault and returns nil.
+func (f *faults) object(n node, want string) []member {
+	members, doubled, ok := n.object()
+	if !ok {
+		f.fault(n, want, "", "is %s", n.kind())
+		return nil
+	}
+	for _, m := range doubled {
+		f.note(m.key, "", repeated)
+	}
+	return members
+}
+
+// list returns the elements of a list, or records a fault.
+func (f *faults) list(n node, want string) []node {
+	list, ok := n.list()
+	if !ok {
+		f.fault(n, want, "", "is %s", n.kind())
+	}
+	return list
 }
 
 // problems returns the notes of an entry that is used, or one problem with all faults of a refused entry.

@@ -45,15 +45,14 @@ func (d *entryDecoder) expand(n node, s string) string {
 	if refers {
 		*d.expanded += len(out)
 	}
-	if secret != "" {
-		d.refuse(n, "refers to %s, a credential of the model, which it gets with trust only: this server is left out", secret)
+	switch {
+	case secret != "":
+		d.fault(n, "", "", "refers to %s, a credential of the model, which it gets with trust only: this server is left out", secret).Level = LevelUntrusted
 		return ""
-	}
-	if err != nil {
+	case err != nil:
 		d.fault(n, "", err.instead, "%s", err.message)
 		return ""
-	}
-	if strings.ContainsRune(out, 0) {
+	case strings.ContainsRune(out, 0):
 		d.fault(n, "text without it", "", "holds a NUL character")
 	}
 	return out
@@ -69,13 +68,8 @@ func (d *entryDecoder) args(n node) []string {
 }
 
 func (d *entryDecoder) textList(n node) []string {
-	list, ok := n.list()
-	if !ok {
-		d.fault(n, "a list of strings", "", "is %s", n.kind())
-		return nil
-	}
-	out := make([]string, 0, len(list))
-	for _, e := range list {
+	var out []string
+	for _, e := range d.list(n, "a list of strings") {
 		out = append(out, d.text(e, "a string"))
 	}
 	return out
@@ -83,16 +77,8 @@ func (d *entryDecoder) textList(n node) []string {
 
 // textMap decodes an object of strings. check checks the names.
 func (d *entryDecoder) textMap(n node, what string, check func(n node, name string)) map[string]string {
-	members, doubled, ok := n.object()
-	if !ok {
-		d.fault(n, fmt.Sprintf("an object of %s: {\"NAME\": \"value\"}", what), "", "is %s", n.kind())
-		return nil
-	}
-	for _, m := range doubled {
-		d.note(m.key, "", repeated)
-	}
-	out := make(map[string]string, len(members))
-	for _, m := range members {
+	out := map[string]string{}
+	for _, m := range d.object(n, fmt.Sprintf("an object of %s: {\"NAME\": \"value\"}", what)) {
 		check(m.key, m.name)
 		out[m.name] = d.text(m.value, "a string")
 	}
@@ -102,11 +88,11 @@ func (d *entryDecoder) textMap(n node, what string, check func(n node, name stri
 // flag decodes a boolean.
 func (d *entryDecoder) flag(n node) bool {
 	b, ok := n.boolean()
+	instead := ""
+	if s, _ := n.text(); s == "true" || s == "false" {
+		instead = s + " without quotation marks"
+	}
 	if !ok {
-		instead := ""
-		if s, _ := n.text(); s == "true" || s == "false" {
-			instead = s + " without quotation marks"
-		}
 		d.fault(n, "true or false", instead, "is %s", n.kind())
 	}
 	return b
@@ -154,10 +140,7 @@ const minMessageBytes = 64 << 10
 // size decodes a number of bytes.
 func (d *entryDecoder) size(n node) int {
 	size, ok := d.number(n, "bytes")
-	switch {
-	case !ok:
-		return 0
-	case size < minMessageBytes:
+	if ok && size < minMessageBytes {
 		d.note(n, "", "is ignored: it is in bytes, and less than %d is taken for a mistake", minMessageBytes)
 		return 0
 	}
@@ -171,13 +154,8 @@ var strictness = []permission.ToolPolicy{permission.AlwaysAllow, permission.Alwa
 // should not.
 func (d *entryDecoder) policies(n node) map[string]permission.ToolPolicy {
 	const want = `{"name": "TOOL", "permission_policy": "always_allow", "always_ask" or "always_deny"}`
-	list, ok := n.list()
-	if !ok {
-		d.fault(n, "a list of "+want, "", "is %s", n.kind())
-		return nil
-	}
-	out := make(map[string]permission.ToolPolicy, len(list))
-	for _, e := range list {
+	out := map[string]permission.ToolPolicy{}
+	for _, e := range d.list(n, "a list of "+want) {
 		name, policy, ok := d.policy(e, want)
 		if !ok {
 			continue
@@ -200,38 +178,30 @@ func (d *entryDecoder) policies(n node) map[string]permission.ToolPolicy {
 
 // policy decodes an element of tools. ok is false if it has no policy.
 func (d *entryDecoder) policy(n node, want string) (name string, p permission.ToolPolicy, ok bool) {
-	if _, _, isObject := n.object(); !isObject {
-		d.fault(n, want, "", "is %s", n.kind())
+	if d.object(n, want) == nil {
 		return "", "", false
 	}
-	if name, _ = n.get("name").text(); name == "" {
-		d.fault(n, "the name of a tool", "", `"name" is missing or no string`)
-		return "", "", false
-	}
-	at := n.get("permission_policy")
-	if !at.exists() {
-		if camel := n.get("permissionPolicy"); camel.exists() {
-			d.fault(camel, "", `"permission_policy"`, "is no key of a tool")
-		}
-		return "", "", false
-	}
+	name, _ = n.get("name").text()
+	at, camel := n.get("permission_policy"), n.get("permissionPolicy")
 	s, _ := at.text()
-	if p = permission.ToolPolicy(s); !slices.Contains(strictness, p) {
+	p = permission.ToolPolicy(s)
+	switch {
+	case name == "":
+		d.fault(n, "the name of a tool", "", `"name" is missing or no string`)
+	case !at.exists() && camel.exists():
+		d.fault(camel, "", `"permission_policy"`, "is no key of a tool")
+	case at.exists() && !slices.Contains(strictness, p):
 		d.fault(at, `"always_allow", "always_ask" or "always_deny"`, "", "is no permission policy")
-		return "", "", false
+	default:
+		return name, p, at.exists()
 	}
-	return name, p, true
+	return "", "", false
 }
 
 // oauth decodes the settings of the authorization server.
 func (d *entryDecoder) oauth(n node) *OAuth {
-	members, _, ok := n.object()
-	if !ok {
-		d.fault(n, `an object like {"clientId": "…", "callbackPort": 8080}`, "", "is %s", n.kind())
-		return nil
-	}
 	o := &OAuth{}
-	for _, f := range members {
+	for _, f := range d.object(n, `an object like {"clientId": "…", "callbackPort": 8080}`) {
 		switch f.name {
 		case "clientId":
 			o.ClientID = d.text(f.value, "a string")
