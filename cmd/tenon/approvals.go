@@ -104,7 +104,7 @@ func (a *approvals) has(file string, contents []byte) bool {
 }
 
 // update changes the approvals in the file, including those that another process added meanwhile.
-func (a *approvals) update(change func(files map[string]json.RawMessage) error) error {
+func (a *approvals) update(change func(files map[string]json.RawMessage)) error {
 	switch {
 	case a.err != nil:
 		return a.err
@@ -116,17 +116,13 @@ func (a *approvals) update(change func(files map[string]json.RawMessage) error) 
 	}
 	return mcpconfig.UpdateFile(a.file, 0o600, func(doc []byte) ([]byte, error) {
 		now := approvals{}
-		if len(doc) > 0 {
-			if err := json.Unmarshal(doc, &now); err != nil {
-				return nil, fmt.Errorf("%s is damaged (%w): remove it, and approve anew", a.file, err)
-			}
+		if err := json.Unmarshal(doc, &now); err != nil && len(doc) > 0 {
+			return nil, fmt.Errorf("%s is damaged (%w): remove it, and approve anew", a.file, err)
 		}
 		if now.Files == nil {
 			now.Files = map[string]json.RawMessage{}
 		}
-		if err := change(now.Files); err != nil {
-			return nil, err
-		}
+		change(now.Files)
 		a.Files = now.Files
 		data, err := json.MarshalIndent(now, "", "  ")
 		return append(data, '\n'), err
@@ -136,15 +132,10 @@ func (a *approvals) update(change func(files map[string]json.RawMessage) error) 
 // approve adds files with the contents that were read.
 func (a *approvals) approve(files map[string][]byte) error {
 	now := time.Now().UTC().Truncate(time.Second)
-	return a.update(func(all map[string]json.RawMessage) error {
+	return a.update(func(all map[string]json.RawMessage) {
 		for file, contents := range files {
-			entry, err := json.Marshal(approval{sha256Hex(contents), now})
-			if err != nil {
-				return err
-			}
-			all[file] = entry
+			all[file], _ = json.Marshal(approval{sha256Hex(contents), now}) // cannot fail
 		}
-		return nil
 	})
 }
 

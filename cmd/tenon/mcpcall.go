@@ -38,13 +38,11 @@ const callExample = `  tenon mcp call files read_file '{"path": "notes.txt"}'
   echo '{"a": 1, "b": 2}' | tenon mcp call calc add -
   tenon mcp call browser screenshot @arguments.json --json --timeout 2m`
 
-type callFlags struct {
-	output  string
-	timeout time.Duration
-}
-
 func newCallCommand(p *process, f *mcpFlags) *cobra.Command {
-	cf := new(callFlags)
+	var (
+		output  string
+		timeout time.Duration
+	)
 	c := &cobra.Command{
 		Use:     "call SERVER TOOL [JSON | KEY=VALUE ...] [flags]",
 		Short:   "Call a tool",
@@ -52,18 +50,18 @@ func newCallCommand(p *process, f *mcpFlags) *cobra.Command {
 		Example: callExample,
 		Args:    wantArgs(1, 1000, "SERVER TOOL [JSON | KEY=VALUE ...]"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return runCall(c.Context(), p, f, cf, args)
+			return runCall(c.Context(), p, f, args, output, timeout)
 		},
 	}
-	c.Flags().StringVarP(&cf.output, "output", "o", "", "write the result into `FILE`: text as it is, an image, a sound or a resource as its bytes")
+	c.Flags().StringVarP(&output, "output", "o", "", "write the result into `FILE`: text as it is, an image, a sound or a resource as its bytes")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the whole result as JSON")
-	c.Flags().DurationVar(&cf.timeout, "timeout", 0, "the `TIME` that the call may take, such as 90s (default the server's timeout, else MCP_TOOL_TIMEOUT in milliseconds, else 10m)")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "the `TIME` that the call may take, such as 90s (default the server's timeout, else MCP_TOOL_TIMEOUT in milliseconds, else 10m)")
 	return c
 }
 
-func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args []string) error {
-	if cf.timeout < 0 {
-		return usagef("--timeout is %v; give more than 0, such as 90s", cf.timeout)
+func runCall(ctx context.Context, p *process, f *mcpFlags, args []string, output string, timeout time.Duration) error {
+	if timeout < 0 {
+		return usagef("--timeout is %v; give more than 0, such as 90s", timeout)
 	}
 	servers, tool, words, err := f.toolArg(ctx, p, args)
 	if err != nil {
@@ -81,7 +79,7 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 		}
 		s.progress.toolStarted(found.Name, found.Name)
 		result, err := s.host.CallServer(ctx, found.Server, found.Name, input.object(found.InputSchema), &mcphost.CallOptions{
-			Timeout:    cf.timeout,
+			Timeout:    timeout,
 			OnProgress: func(g mcphost.Progress) { s.progress.toolNote(found.Name, progressNote(g)) },
 		})
 		s.progress.stop()
@@ -90,8 +88,8 @@ func runCall(ctx context.Context, p *process, f *mcpFlags, cf *callFlags, args [
 			return fmt.Errorf("%w; to give it more time: --timeout, the timeout of its entry, or MCP_TOOL_TIMEOUT", err)
 		case err != nil:
 			return err
-		case cf.output != "" && !result.IsError:
-			return s.saveResult(result, cf.output)
+		case output != "" && !result.IsError:
+			return s.saveResult(result, output)
 		}
 		return s.writeResult(result)
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -20,8 +19,7 @@ const progressEvery = 100 * time.Millisecond
 // connected, the tools that run, the elapsed time. A nil *progress shows nothing, for a standard
 // error that is no terminal. It is safe for concurrent use.
 type progress struct {
-	w     io.Writer
-	width func() int // columns
+	w     *os.File
 	ansi  bool
 	start time.Time
 	quit  func()
@@ -52,7 +50,7 @@ func startProgress(p *process) *progress {
 	}
 	quit := make(chan struct{})
 	pr := &progress{
-		w: f, width: func() int { return columns(f) }, ansi: p.ansi(), start: time.Now(),
+		w: f, ansi: p.ansi(), start: time.Now(),
 		quit: sync.OnceFunc(func() { close(quit) }),
 	}
 	pr.wg.Go(func() {
@@ -178,7 +176,7 @@ func (pr *progress) erase() string {
 func (pr *progress) draw(now time.Time) {
 	text := pr.erase()
 	// Beside the line: the spinner, a blank, and a free cell, since some terminals wrap at the last.
-	if line, room := pr.line(now), pr.width()-3; line != "" && room >= 8 {
+	if line, room := pr.line(now), columns(pr.w)-3; line != "" && room >= 8 {
 		line = runewidth.Truncate(line, room, "…")
 		format, spinner := "%s\r%c %s", []rune(`|/-\`)
 		if pr.ansi {

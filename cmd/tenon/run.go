@@ -101,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	defer pr.stop()
 	v := &view{
 		p: p, progress: pr, report: newReporter(p, pr), stderr: newStderrView(p, pr),
-		format: f.format, verbose: f.verbose, offline: f.offline,
+		format: f.format, verbose: f.verbose, offline: f.offline, names: map[string]string{},
 	}
 	defer v.stderr.close()
 	opts, err := f.options(ctx, p, v, srv)

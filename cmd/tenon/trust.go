@@ -212,7 +212,7 @@ func newTrustCommand(p *process) *cobra.Command {
 	return c
 }
 
-// projectFiles reads the files of the project as a run would, without trust.
+// projectFiles reads the files of the project as a run would.
 func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
 	if _, err := p.workDir(); err != nil {
 		return nil, nil, err
@@ -222,15 +222,11 @@ func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
 		return nil, nil, err
 	}
 	t := newTrust(approved)
-	never := func(file string, contents []byte) bool {
-		t.trusts(file, contents)
-		return false
-	}
 	_, problems := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
-		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, TrustFile: never, LookupEnv: p.lookupEnv,
+		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
 	})
 	_, more := mcpconfig.Load(&mcpconfig.LoadOptions{
-		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: never, LookupEnv: p.lookupEnv,
+		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
 	})
 	return t, append(problems, more...), nil
 }
@@ -350,14 +346,13 @@ func (p *process) revokeTrust(args []string) error {
 	}
 	const sep = string(filepath.Separator)
 	var revoked []string
-	err = approved.update(func(files map[string]json.RawMessage) error {
+	err = approved.update(func(files map[string]json.RawMessage) {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			if slices.ContainsFunc(wanted, func(w string) bool { return name == w || strings.HasPrefix(name, strings.TrimSuffix(w, sep)+sep) }) {
 				delete(files, name)
 				revoked = append(revoked, name)
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return err

@@ -130,9 +130,6 @@ func (v *view) system(m *agent.System) {
 
 func (v *view) assistant(m *agent.Assistant) {
 	for _, use := range m.ToolUses() {
-		if v.names == nil {
-			v.names = map[string]string{}
-		}
 		v.names[use.ID] = use.Name
 		v.made++
 		v.progress.toolStarted(use.ID, use.Name)
