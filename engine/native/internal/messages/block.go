@@ -29,7 +29,7 @@ func (b *Block) Message() agent.Block {
 	return agent.DecodeBlock(b.merged())
 }
 
-// extra are the fields of a tool call that have no name here.
+// extra returns the other fields of a tool call.
 func (b *Block) extra() agent.Fields {
 	fields := b.fields()
 	for _, known := range []string{"type", "id", "name", "input"} {
@@ -56,23 +56,20 @@ func (b *Block) Sent() (transcript.Part, bool) {
 	return transcript.Part{Raw: transcript.Encode(b.merged()), Thought: b.Kind == "redacted_thinking"}, true
 }
 
-// merged is the block's start with what the deltas brought.
+// merged returns the block's start with its deltas.
 func (b *Block) merged() json.RawMessage {
-	if b.Input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
-		return b.start
-	}
 	fields := b.fields()
-	if fields == nil {
+	if fields == nil || b.Input.Len() == 0 && len(b.other) == 0 && len(b.citations) == 0 {
 		return b.start
 	}
-	if b.Input.Len() > 0 && json.Valid(b.Input.Bytes()) {
+	if json.Valid(b.Input.Bytes()) {
 		fields["input"] = bytes.Clone(b.Input.Bytes())
 	}
 	return transcript.Encode(fields)
 }
 
-// fields are those of the block's start, with what the deltas brought but a tool call's input; nil if the
-// start is no object.
+// fields returns the fields of the block's start with the deltas, except the input of a tool call. It is nil
+// if the start is not an object.
 func (b *Block) fields() agent.Fields {
 	var fields agent.Fields
 	if json.Unmarshal(b.start, &fields) != nil || fields == nil {
@@ -87,17 +84,12 @@ func (b *Block) fields() agent.Fields {
 	return fields
 }
 
-// Arguments are a tool call's arguments. No input at all is {}. What is not a JSON object is an
-// error for the model, and {} stands in for it.
+// Arguments returns the arguments of a tool call, {} if there is no input. If the input is not a JSON object,
+// Arguments returns {} and an error for the model.
 func (b *Block) Arguments() (json.RawMessage, error) {
 	raw := bytes.TrimSpace(b.Input.Bytes())
-	if len(raw) == 0 {
-		var start struct {
-			Input json.RawMessage `json:"input"`
-		}
-		if json.Unmarshal(b.start, &start) == nil { // a server that sends the whole call at once
-			raw = bytes.TrimSpace(start.Input)
-		}
+	if len(raw) == 0 { // some servers send the complete call in the block's start
+		raw = bytes.TrimSpace(b.fields()["input"])
 	}
 	empty := json.RawMessage("{}")
 	switch {
@@ -111,7 +103,7 @@ func (b *Block) Arguments() (json.RawMessage, error) {
 	return transcript.Compact(raw), nil
 }
 
-// Text is the text of a response.
+// Text returns the text of a response.
 func (r *Response) Text() string {
 	var b strings.Builder
 	for _, bl := range r.Blocks {
@@ -122,7 +114,7 @@ func (r *Response) Text() string {
 	return b.String()
 }
 
-// Uses returns the tool calls that arrived whole. Nil has none.
+// Uses returns the complete tool calls. r may be nil.
 func (r *Response) Uses() []*agent.ToolUseBlock {
 	if r == nil {
 		return nil

@@ -31,14 +31,14 @@ type Client struct {
 	idle      time.Duration
 	// Plain is set once the server has refused tool references.
 	Plain atomic.Bool
-	// Countless is set once the server has turned out not to count tokens.
+	// Countless is set once the server has failed to count tokens.
 	Countless atomic.Bool
 }
 
 // countTimeout bounds a request that counts tokens.
 const countTimeout = 5 * time.Second
 
-// A Config configures the connection. Its fields are those of the engine's options; idle is not zero.
+// A Config configures a client. Its fields are those of the engine's options. Idle is not zero.
 type Config struct {
 	APIKey, AuthToken, BaseURL string
 	HTTPClient                 *http.Client
@@ -46,8 +46,8 @@ type Config struct {
 	Idle                       time.Duration
 }
 
-// NewClient makes the client. What the configuration leaves open comes from environment variables, then
-// from where the official client looks.
+// NewClient returns a client. Variables of the environment, and then the defaults of the official client,
+// complete the configuration.
 func NewClient(o *Config, getenv func(string) string) (*Client, error) {
 	a := &Client{idle: o.Idle}
 	httpClient := o.HTTPClient
@@ -77,7 +77,7 @@ func NewClient(o *Config, getenv func(string) string) (*Client, error) {
 	return a, nil
 }
 
-// credential chooses the credential and notes its source, in the words of the init message.
+// credential chooses the credential and records its source for the init message.
 func (a *Client) credential(o *Config, getenv func(string) string) ([]option.RequestOption, error) {
 	a.KeySource = "none"
 	switch key, token := getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN"); {
@@ -103,7 +103,7 @@ func (a *Client) credential(o *Config, getenv func(string) string) ([]option.Req
 	return nil, ErrNoCredentials
 }
 
-// hasProfile reports whether the official client would find a credential by itself.
+// hasProfile reports whether the official client finds a credential by itself.
 func hasProfile(getenv func(string) string) bool {
 	if getenv("ANTHROPIC_PROFILE") != "" || getenv("ANTHROPIC_FEDERATION_RULE_ID") != "" {
 		return true
@@ -177,7 +177,7 @@ func (a *Client) CountTokens(ctx context.Context, model, text string) (int, erro
 
 var errCountless = errors.New("native: the model's server does not count tokens")
 
-// A Request is what is the same in every request of a turn, beside the conversation.
+// A Request is a request without the conversation.
 type Request struct {
 	Model       string
 	MaxTokens   int
@@ -186,8 +186,8 @@ type Request struct {
 	Thinking    json.RawMessage // nil leaves it to the model
 	Output      json.RawMessage // output_config; nil for none
 	Thoughts    transcript.ThoughtPolicy
-	Breakpoints transcript.Breakpoints // the breakpoints of the cache
-	Plain       bool                   // no tool references
+	Breakpoints transcript.Breakpoints
+	Plain       bool // no tool references
 }
 
 // Body encodes the request. Equal input gives equal bytes, and a longer conversation gives a body that
@@ -208,7 +208,7 @@ func (r *Request) Body(h *transcript.History) []byte {
 	})
 }
 
-// SystemBlocks encodes a system prompt; nil if there is none.
+// SystemBlocks encodes the texts of a system prompt that are not blank.
 func SystemBlocks(texts ...string) []json.RawMessage {
 	var blocks []json.RawMessage
 	for _, t := range texts {
@@ -219,7 +219,8 @@ func SystemBlocks(texts ...string) []json.RawMessage {
 	return blocks
 }
 
-// EncodeBlocks encodes blocks as an array, with a breakpoint of the cache at its end if mark is set; nil for none.
+// EncodeBlocks encodes blocks as an array, with a cache breakpoint at its end if mark is set. It returns nil
+// for no blocks.
 func EncodeBlocks(blocks []json.RawMessage, mark bool) json.RawMessage {
 	n := len(blocks)
 	if n == 0 {

@@ -19,33 +19,26 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// A Failure is why a request failed, in the terms of the messages that report it.
+// A Failure is the failure of a request in the terms of the messages that report it.
 type Failure struct {
-	// Status is the HTTP status, or the one that belongs to an error in mid-stream; 0 without a response.
-	Status int
-	// Kind is the error field of assistant and api_retry messages.
-	Kind string
-	// Text is what people and models read.
-	Text string
-	// Passing reports that the same request may succeed later.
-	Passing bool
-	// Unreachable reports that no connection could be made.
-	Unreachable bool
-	// After is how long the server asks to wait; 0 if it does not say.
-	After time.Duration
-	// Tool is the index that a refused request names in its tools; -1 if it names none.
-	Tool int
+	Status      int           // the HTTP status, or that of an error within a stream; 0 without a response
+	Kind        string        // the error field of assistant and api_retry messages
+	Text        string        // for people and models
+	Passing     bool          // the same request may succeed later
+	Unreachable bool          // no connection could be made
+	After       time.Duration // the wait that the server requests; 0 if none
+	Tool        int           // the index of the tool that the error names; -1 if none
 }
 
 // statusOverloaded is the API's own status for being overloaded.
 const statusOverloaded = 529
 
-// Classify tells what a failed request means.
+// Classify returns the failure for an error of a request.
 func Classify(err error) *Failure {
 	f := &Failure{Kind: "unknown", Text: "API Error: " + err.Error(), Tool: -1}
-	var api *anthropic.Error
+	api, isAPI := errors.AsType[*anthropic.Error](err)
 	switch {
-	case errors.As(err, &api):
+	case isAPI:
 		f.fromAPI(api)
 	case errors.Is(err, context.Canceled):
 	default: // no response, or one that broke off
@@ -55,33 +48,33 @@ func Classify(err error) *Failure {
 	return f
 }
 
-// unreachable reports that no connection could be made at all: nobody listens at the address, or there is
-// no such host. It says so at once and each time, unlike a server that is busy.
+// unreachable reports that no connection could be made: the address refuses connections, or the host does
+// not exist.
 func unreachable(err error) bool {
-	var op *net.OpError
-	var dns *net.DNSError
-	if errors.As(err, &dns) && dns.Temporary() {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.Temporary() {
 		return false
 	}
-	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" && !op.Timeout()
 }
 
-// untrusted reports that the server is not the one that it should be, or speaks no TLS: it will not change.
+// untrusted reports a faulty certificate or a server without TLS, which do not pass.
 func untrusted(err error) bool {
-	var cert *tls.CertificateVerificationError
-	var header tls.RecordHeaderError
-	return errors.As(err, &cert) || errors.As(err, &header) || errors.Is(err, http.ErrSchemeMismatch)
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	_, header := errors.AsType[tls.RecordHeaderError](err)
+	return cert || header || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unwrapURL is an error's text without the address, which may hold a credential.
+// unwrapURL returns an error's text without the address, which may have a credential.
 func unwrapURL(err error) string {
-	if inner := errors.Unwrap(err); inner != nil && strings.Contains(err.Error(), "://") {
+	inner := errors.Unwrap(err)
+	switch {
+	case !strings.Contains(err.Error(), "://"):
+		return err.Error()
+	case inner != nil:
 		return unwrapURL(inner)
 	}
-	if strings.Contains(err.Error(), "://") {
-		return fmt.Sprintf("%T", err)
-	}
-	return err.Error()
+	return fmt.Sprintf("%T", err)
 }
 
 func (f *Failure) fromAPI(api *anthropic.Error) {
@@ -103,11 +96,8 @@ func (f *Failure) fromAPI(api *anthropic.Error) {
 		f.Status == http.StatusTooManyRequests || f.Status >= 500
 	if api.Response != nil {
 		f.After = RetryAfter(api.Response.Header)
-		switch api.Response.Header.Get("x-should-retry") {
-		case "true":
-			f.Passing = true
-		case "false":
-			f.Passing = false
+		if retry := api.Response.Header.Get("x-should-retry"); retry == "true" || retry == "false" {
+			f.Passing = retry == "true"
 		}
 	}
 	if f.Status == http.StatusBadRequest {
@@ -115,14 +105,14 @@ func (f *Failure) fromAPI(api *anthropic.Error) {
 	}
 }
 
-// AboutThinking reports that the thoughts in the conversation are what was refused: too many of them, or too few.
+// AboutThinking reports that the API refused the thoughts in the conversation: too many or too few.
 func (f *Failure) AboutThinking() bool {
 	return f.Status == http.StatusBadRequest && strings.Contains(f.Text, "thinking") && strings.Contains(f.Text, "messages")
 }
 
 var referencesRefused = regexp.MustCompile(`tool_reference|defer_loading|DeferredToolPlaceholder|Unexpected item type in content`)
 
-// AboutReferences reports that the server does not know tool references, or withheld definitions.
+// AboutReferences reports that the server does not know tool references or deferred definitions.
 func (f *Failure) AboutReferences() bool {
 	return (f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity) && referencesRefused.MatchString(f.Text)
 }
@@ -140,7 +130,7 @@ var statuses = map[string]int{
 	"overloaded_error":      statusOverloaded,
 }
 
-// kindOf is the word of the stream-json messages for a failure.
+// kindOf returns the name of a failure in messages.
 func kindOf(status int, typ, message string) string {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -163,7 +153,8 @@ func kindOf(status int, typ, message string) string {
 
 var toolIndex = regexp.MustCompile(`(?:^|[^.\w])tools\.(\d+)\b`)
 
-// NamedTool is the index of the tool that a refusal is about: the API says "tools.3.custom.input_schema: …".
+// NamedTool returns the index of the tool that an error of the API names, as in "tools.3.custom.input_schema:
+// …", or -1.
 func NamedTool(message string) int {
 	if m := toolIndex.FindStringSubmatch(message); m != nil {
 		if i, err := strconv.Atoi(m[1]); err == nil {
@@ -173,7 +164,7 @@ func NamedTool(message string) int {
 	return -1
 }
 
-// RetryAfter is how long a response asks to wait; 0 if it does not say.
+// RetryAfter returns the wait that a response requests, or 0.
 func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil && ms > 0 && ms < 1e12 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -189,7 +180,7 @@ func RetryAfter(h http.Header) time.Duration {
 }
 
 const (
-	// MaxRetryAfter is the longest wait that a server may ask for: a longer one is an answer, not a delay.
+	// MaxRetryAfter is the longest wait before a retry. If a server requests a longer one, the request fails.
 	MaxRetryAfter  = 5 * time.Minute
 	firstRetryWait = 500 * time.Millisecond
 	maxRetryWait   = 32 * time.Second
@@ -197,7 +188,7 @@ const (
 	UnreachableRetries = 4
 )
 
-// Backoff is how long to wait before the retry of this number, counted from 1.
+// Backoff returns the wait before a retry, counted from 1.
 func Backoff(retry int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after

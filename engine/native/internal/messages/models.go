@@ -69,21 +69,16 @@ var aliases = map[string]string{
 	"default": DefaultModel, "fable": "claude-fable-5-2", "opus": "claude-opus-5-5", "sonnet": "claude-sonnet-5-5", "haiku": "claude-haiku-5-5",
 }
 
-// ModelOf is the ID of a model that may be named by an alias.
-func ModelOf(name string) string {
-	if id, ok := aliases[strings.ToLower(name)]; ok {
-		return id
-	}
-	return name
-}
+// ModelOf returns the ID of a model that may be named by an alias.
+func ModelOf(name string) string { return cmp.Or(aliases[strings.ToLower(name)], name) }
 
-// SpecOf returns what is known of a model. Names that cloud platforms give to the models count too.
+// SpecOf returns what is known of a model, also under the names of cloud platforms.
 func SpecOf(model string) (modelSpec, bool) {
 	spec, ok := modelSpecs[transcript.PlainModel(model)]
 	return spec, ok
 }
 
-// Cost is what a response with this usage costs.
+// Cost returns the cost of a response.
 func (p Price) Cost(u agent.Usage) float64 {
 	if p.LongPrompt != nil && u.InputTokens+u.CacheReadInputTokens+u.CacheCreationInputTokens > p.LongPromptTokens {
 		return p.LongPrompt.Cost(u)
@@ -98,8 +93,7 @@ func (p Price) Cost(u agent.Usage) float64 {
 		float64(writes5m)*p.CacheWrite5m + float64(writes1h)*p.CacheWrite1h) / million
 }
 
-// The most tokens of a response when Options.MaxTokens is zero: enough for long answers, within
-// what each model can write. An unknown model gets what every one that is in use can do.
+// The limits of tokens of a response if Options.MaxTokens is zero.
 const (
 	defaultMaxTokens        = 32_000
 	defaultMaxTokensUnknown = 8_192
@@ -113,7 +107,7 @@ func MaxTokensFor(model string) int {
 	return defaultMaxTokensUnknown
 }
 
-// AddUsage adds up token counts.
+// AddUsage adds token counts to a sum.
 func AddUsage(sum *agent.Usage, u agent.Usage) {
 	sum.InputTokens += u.InputTokens
 	sum.OutputTokens += u.OutputTokens

@@ -17,10 +17,10 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 )
 
-// A Response is a message of the model's while it arrives.
+// A Response is a message of the model while it arrives.
 type Response struct {
 	ID, Model    string
-	Asked        string // the model, as the session calls it
+	Asked        string // the session's name of the model
 	RequestID    string
 	Blocks       []*Block
 	Stop         string
@@ -30,23 +30,20 @@ type Response struct {
 	ended        bool // message_stop has been seen
 }
 
-// A Block is a content block while it arrives. Known kinds are put together from their deltas;
-// every other keeps what its start said and what its deltas add.
+// A Block is a content block while it arrives.
 type Block struct {
-	Kind  string
-	Done  bool
-	start json.RawMessage
-	// What the deltas brought.
+	Kind      string
+	Done      bool
+	ID, name  string // of a tool call
+	start     json.RawMessage
 	text      bytes.Buffer // of a text or thinking block
 	signature bytes.Buffer
-	Input     bytes.Buffer // of a tool call, JSON text
+	Input     bytes.Buffer // JSON of a tool call
 	citations []json.RawMessage
-	other     map[string]*gathered
-	// Of a tool call.
-	ID, name string
+	other     map[string]*gathered // the fields of unknown deltas
 }
 
-// An Event is an event of the stream, as far as it concerns us.
+// An event is an event of the stream.
 type event struct {
 	Type    string          `json:"type"`
 	Index   int             `json:"index"`
@@ -69,18 +66,17 @@ type delta struct {
 }
 
 const (
-	// MaxResponse bounds a response of the model's server, in bytes: the longest answers, with thousands of events
-	// around them, have half of it.
+	// MaxResponse bounds a response, in bytes. The longest answers with their events have half of it.
 	MaxResponse = 64 << 20
-	// MaxBlocks bounds the content blocks of a response, and maxUsageFields the counts that nobody knows.
+	// MaxBlocks bounds the content blocks of a response, and maxUsageFields the unknown fields of its usage.
 	MaxBlocks      = 10_000
 	maxUsageFields = 100
 )
 
-// ErrTooMuch reports a response beyond these bounds. The next one would be no other.
+// ErrTooMuch reports a response that exceeds these limits. A retry does not help.
 var ErrTooMuch = errors.New("the response of the model's server is too large")
 
-// A BoundedBody is a body that ends with an error when it has too many bytes.
+// A BoundedBody is a body that fails after Left bytes.
 type BoundedBody struct {
 	io.ReadCloser
 	Left int64
@@ -104,14 +100,14 @@ func bounded(req *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return res, err
 }
 
-// A Sink hears about a response while it arrives: each block when it is whole, and each event after what it completed.
-// The bytes of an event are not the sink's to keep.
+// A Sink receives a response while it arrives: each block when it is complete, and each event after the block
+// that it completes. It must not keep the bytes of an event.
 type Sink struct {
 	Block func(r *Response, b *Block)
 	Event func(r *Response, raw []byte)
 }
 
-// ReadResponse reads a response until its end. On an error it returns what has arrived.
+// ReadResponse reads a response. On an error it returns what has arrived.
 func ReadResponse(raw *http.Response, s Sink) (*Response, error) {
 	r := &Response{RequestID: raw.Header.Get("request-id")}
 	if mediaType, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); mediaType == "application/json" {
@@ -131,7 +127,7 @@ func ReadResponse(raw *http.Response, s Sink) (*Response, error) {
 		s.Event(r, bytes.TrimSpace(events.Event().Data))
 	}
 	if err := stream.Err(); err != nil {
-		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			err = fmt.Errorf("decoding event of the stream: %w", err)
 		}
 		return r, err
@@ -139,7 +135,7 @@ func ReadResponse(raw *http.Response, s Sink) (*Response, error) {
 	if !r.ended && r.Stop == "" {
 		return r, fmt.Errorf("the stream ended in the middle of a response: %w", io.ErrUnexpectedEOF)
 	}
-	for _, b := range r.Blocks { // whose end a server has left out
+	for _, b := range r.Blocks { // some servers do not send the ends
 		if !b.Done {
 			b.Done = true
 			s.Block(r, b)
@@ -148,7 +144,7 @@ func ReadResponse(raw *http.Response, s Sink) (*Response, error) {
 	return r, nil
 }
 
-// readWhole reads a response that was not streamed although that was asked for.
+// readWhole reads a response that is not a stream.
 func (r *Response) readWhole(body io.ReadCloser, s Sink) error {
 	defer body.Close()
 	data, err := io.ReadAll(body)
@@ -177,7 +173,7 @@ func (r *Response) readWhole(body io.ReadCloser, s Sink) error {
 	return nil
 }
 
-// Add takes one event in. It returns the block that the event completes, if it does.
+// add adds an event. It returns the block that the event completes, if any.
 func (r *Response) add(e event) (*Block, error) {
 	switch e.Type {
 	case "message_start":
@@ -229,6 +225,7 @@ func (r *Response) add(e event) (*Block, error) {
 	return nil, nil
 }
 
+// finish applies the end of a response.
 func (r *Response) finish(d delta) {
 	if d.StopReason != nil {
 		r.Stop = *d.StopReason
@@ -241,7 +238,7 @@ func (r *Response) finish(d delta) {
 	}
 }
 
-// addUsage takes counts in. Each is a total so far: a new one replaces the old, an absent one leaves it.
+// addUsage updates the usage. Counts are totals; absent ones stay as they are.
 func (r *Response) addUsage(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -250,7 +247,7 @@ func (r *Response) addUsage(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &r.Usage); err != nil {
 		return fmt.Errorf("decoding usage: %w", err)
 	}
-	for k, v := range extra { // the messages that are out have this map
+	for k, v := range extra { // emitted messages have the old map
 		if _, ok := r.Usage.Extra[k]; !ok && len(r.Usage.Extra) < maxUsageFields {
 			if r.Usage.Extra == nil {
 				r.Usage.Extra = agent.Fields{}
@@ -268,6 +265,7 @@ func (r *Response) at(i int) (*Block, error) {
 	return r.Blocks[i], nil
 }
 
+// NewBlock returns the block that a content_block_start event begins.
 func NewBlock(start json.RawMessage) (*Block, error) {
 	var head struct {
 		Type     string `json:"type"`
@@ -287,6 +285,7 @@ func NewBlock(start json.RawMessage) (*Block, error) {
 	return b, nil
 }
 
+// Add adds a delta.
 func (b *Block) Add(raw json.RawMessage) error {
 	var d delta
 	if err := json.Unmarshal(raw, &d); err != nil {
@@ -309,7 +308,7 @@ func (b *Block) Add(raw json.RawMessage) error {
 	return nil
 }
 
-// addOther takes in a delta of a kind that we do not know: strings go on, everything else replaces.
+// addOther adds a delta of an unknown kind: strings are appended, other values replace earlier ones.
 func (b *Block) addOther(raw json.RawMessage) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -321,24 +320,23 @@ func (b *Block) addOther(raw json.RawMessage) error {
 	}
 	for name, v := range fields {
 		var more string
-		g := b.other[name]
-		switch isText := json.Unmarshal(v, &more) == nil && string(v) != "null"; {
-		case !isText:
-			b.other[name] = &gathered{value: v}
-		case g == nil || g.value != nil:
-			b.other[name] = &gathered{}
-			fallthrough
-		default:
+		isText := json.Unmarshal(v, &more) == nil && string(v) != "null"
+		if g := b.other[name]; g == nil || !isText || g.value != nil {
+			b.other[name] = new(gathered)
+		}
+		if isText {
 			b.other[name].text.WriteString(more)
+		} else {
+			b.other[name].value = v
 		}
 	}
 	return nil
 }
 
-// gathered is a field that deltas brought.
+// gathered is a field of unknown deltas.
 type gathered struct {
-	text  strings.Builder // of strings that go on
-	value json.RawMessage // of all else; nil for a string
+	text  strings.Builder
+	value json.RawMessage // nil for a string
 }
 
 func (g *gathered) json() json.RawMessage {

@@ -11,23 +11,23 @@ import (
 // conversation refers to it, so loading a tool changes nothing that is cached.
 type Definitions struct {
 	JSON json.RawMessage // an array; nil for none
-	Sent []*Tool         // what stands in it, by place; nil for what is not in the table
+	Sent []*Tool         // its tools by index; nil for those that are not in the table
 
-	// What it was made from.
+	// What they were made from.
 	Table  *Table
 	Loaded int
 	Plain  bool
 	Cache  bool
 }
 
-// placeholder stands in the requests as long as no tool is loaded, so that the prompt does not change
-// with the first: the API words it differently with and without withheld tools.
+// placeholder is always among the deferred definitions. Without any, the API would change the prompt when
+// the first tool is loaded.
 var placeholder = APITool{
 	Name: "DeferredToolPlaceholder", Description: "Stands for tools that can be loaded with " + SearchTool + ". It cannot be called.",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{}}`), DeferLoading: true,
 }
 
-// NewDefinitions makes the offer of a table, of what a search has loaded, and of further definitions.
+// NewDefinitions returns the definitions of a table, of loaded tools, and further ones.
 func NewDefinitions(t *Table, f *Finder, further []APITool, plain, cache bool) *Definitions {
 	o := &Definitions{Table: t, Loaded: len(f.Loaded), Plain: plain, Cache: cache}
 	var list []json.RawMessage

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ type SearchMode struct {
 	Tokens  int // above which definitions are withheld; 0: always
 }
 
-// Searches reports whether definitions of so many bytes are withheld from a model.
+// Searches reports whether definitions of a size in bytes are withheld from a model.
 func (m SearchMode) Searches(bytes int, model string) bool {
 	tokens := bytes / CharsPerToken
 	return bytes > 0 && tokens >= m.Tokens && (m.Percent == 0 || tokens > contextWindow(model)*m.Percent/100)
@@ -60,8 +61,8 @@ func ParseToolSearch(v string) SearchMode {
 	return SearchMode{Percent: n}
 }
 
-// KnowsReferences reports whether a model takes tool references. Those of before Claude 4 do not; what
-// is not known is taken to.
+// KnowsReferences reports whether a model accepts tool references. Models before Claude 4 do not; unknown
+// ones are taken to.
 func KnowsReferences(model string) bool {
 	i := strings.LastIndex(model, "claude-")
 	if i < 0 {
@@ -78,7 +79,7 @@ func KnowsReferences(model string) bool {
 type Finder struct {
 	Mode SearchMode
 	Tool *Tool // that the model searches with
-	// Active is set once the model has the search; it keeps it, so that its prompt stays the same.
+	// Active is set once the model has the search, which it keeps so that its prompt stays the same.
 	Active    bool
 	Loaded    []*loadedTool
 	names     map[string]bool   // of Loaded
@@ -88,26 +89,23 @@ type Finder struct {
 	Accepted  *Announced        // what it knew when the API last accepted the conversation
 }
 
-// A loadedTool is a tool whose definition the model was given by a search. It stays in the requests
-// as long as the session lives, since the conversation refers to it.
+// A loadedTool is a tool that a search has loaded. It stays in the requests, because the conversation refers
+// to it.
 type loadedTool struct {
 	def  APITool
-	tool *Tool // nil while nobody offers it
+	tool *Tool // nil while no server has it
 }
 
-// NewFinder reads the settings of a session.
+// NewFinder returns the search of a session.
 func NewFinder(o *agent.Options, getenv func(string) string) Finder {
-	v := string(o.ToolSearch)
-	if v == "" {
-		v = getenv("ENABLE_TOOL_SEARCH")
-	}
+	v := cmp.Or(string(o.ToolSearch), getenv("ENABLE_TOOL_SEARCH"))
 	return Finder{Mode: ParseToolSearch(v), Tool: newSearchTool(), Announced: &Announced{}, Accepted: &Announced{}}
 }
 
-// Deferrable reports whether the definition of a tool is withheld while there is a search.
+// Deferrable reports whether a search loads the definition of the tool.
 func (t *Tool) Deferrable() bool { return !t.AlwaysLoad }
 
-// DeferrableSize is about how many bytes the definitions take that a search would withhold.
+// DeferrableSize estimates the bytes of the deferrable definitions.
 func (t *Table) DeferrableSize() int {
 	size := 0
 	for _, tl := range t.Tools {
@@ -121,12 +119,10 @@ func (t *Table) DeferrableSize() int {
 // CharsPerToken estimates the size of a token.
 const CharsPerToken = 4
 
-// contextWindow is a model's, in tokens.
+// contextWindow returns the context window of a model in tokens.
 func contextWindow(model string) int {
-	if spec, ok := messages.SpecOf(model); ok {
-		return int(spec.ContextWindow)
-	}
-	return 200_000
+	spec, _ := messages.SpecOf(model)
+	return int(cmp.Or(spec.ContextWindow, 200_000))
 }
 
 // Follow updates a loaded tool to a new table.
@@ -136,7 +132,7 @@ func (l *loadedTool) Follow(t *Table) {
 	}
 }
 
-// Definition is the tool in the form of the request.
+// Definition returns the tool in the form of requests.
 func (t *Tool) Definition() APITool {
 	return APITool{Name: t.Model.Name, Description: t.Model.Description, InputSchema: t.Model.InputSchema}
 }
@@ -151,19 +147,18 @@ func (f *Finder) Refused(name string) {
 	}
 }
 
-// Unread reports whether the model has to call a tool without having read its parameters.
+// Unread reports whether the model does not know the parameters of a tool.
 func (f *Finder) Unread(tl *Tool) bool {
 	return f.Active && tl.Deferrable() && len(toolsearch.Params(tl.Model.InputSchema)) > 0 && !f.names[tl.Model.Name]
 }
 
-// SchemaHint helps a model that called a tool with wrong arguments, without knowing its parameters.
+// SchemaHint is a text for a model that called a tool without knowing its parameters.
 func SchemaHint(tl *Tool) string {
 	return fmt.Sprintf("The definition of %s was not loaded when it was called. It can be loaded with %s (select:%s). Its input schema is: %s",
 		tl.Model.Name, SearchTool, tl.Model.Name, clip.Text(string(tl.Model.InputSchema), maxHint))
 }
 
-// FitsSchema reports whether a call's arguments are what a tool's schema asks for, as far as that can be
-// told: then the failure of the call has another cause.
+// FitsSchema reports whether arguments match a schema, or the schema cannot be used.
 func FitsSchema(schema, args json.RawMessage) bool {
 	s, err := schemaguard.New(schema)
 	if err != nil {
@@ -176,7 +171,7 @@ func FitsSchema(schema, args json.RawMessage) bool {
 // maxHint bounds the schema in a hint, in bytes.
 const maxHint = 8 << 10
 
-// ToSearch are the withheld tools of a table as the search sees them.
+// ToSearch returns the deferrable tools of a table for the search.
 func ToSearch(t *Table) []toolsearch.Tool {
 	var tools []toolsearch.Tool
 	for _, tl := range t.Tools {
@@ -190,7 +185,7 @@ func ToSearch(t *Table) []toolsearch.Tool {
 	return tools
 }
 
-// newSearchTool is the tool that the model searches with.
+// newSearchTool returns the search.
 func newSearchTool() *Tool {
 	return Builtin(APITool{
 		Name: SearchTool,
@@ -221,7 +216,7 @@ const Unavailable = "This tool is not available."
 // stub is the definition of a tool that cannot be called.
 var stub = APITool{Description: Unavailable, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 
-// Load adds a tool to those whose definitions are sent. A nil tool stands for one that nobody offers.
+// Load adds a tool to those whose definitions are sent. tl is nil if no server has the tool.
 func (f *Finder) Load(name string, tl *Tool) {
 	if f.names[name] {
 		return

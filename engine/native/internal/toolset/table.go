@@ -26,15 +26,15 @@ type Tool struct {
 	mcphost.Tool
 	Host  *mcphost.Host // nil for the engine's own
 	Model toolschema.Model
-	Own   bool // one of the engine's own, see turn.callOwn
+	Own   bool // one of the engine's own
 }
 
-// Request is a call of the tool as the permission rules see it.
+// Request returns a call of the tool for the permission rules.
 func (t *Tool) Request() permission.Request {
 	return permission.Request{Tool: t.FullName, Server: t.Server, ToolName: t.Name, ReadOnly: t.ReadOnly}
 }
 
-// Parallel reports whether calls of the tool may run together with others.
+// Parallel reports whether calls of the tool may run concurrently with others.
 func (t *Tool) Parallel() bool {
 	switch t.Meta[mcpserver.MetaConcurrency] {
 	case "parallel":
@@ -45,20 +45,20 @@ func (t *Tool) Parallel() bool {
 	return t.ReadOnly
 }
 
-// A Table is what the model can call at one moment. It is immutable, save for what it knows to be up to date.
+// A Table has the tools that the model can call at one moment. It is immutable, except for revision.
 type Table struct {
-	source   [][]mcphost.Tool       // what it was made from, host by host
-	revision []uint64               // of the hosts then, or later without a difference
-	Tools    []*Tool                // in the order of the request
-	ByName   map[string]*Tool       // by the name that the model uses
-	Prompt   *Tool                  // the permission prompt tool, which the model does not see
-	LeftOut  []mcphost.RejectedTool // what the engine cannot offer, with the reasons
-	builtins int                    // what of the engine's own it was made with: see session.builtins
-	denied   []string               // the rules that it was made with
+	source   [][]mcphost.Tool       // the tools of each host that it was made from
+	revision []uint64               // of the hosts when they had these tools
+	Tools    []*Tool                // in the order of requests
+	ByName   map[string]*Tool       // by the name for the model
+	Prompt   *Tool                  // the permission prompt tool, which is hidden from the model
+	LeftOut  []mcphost.RejectedTool // tools that cannot be used, with the reasons
+	builtins int                    // the number of the engine's own tools
+	denied   []string               // the deny rules that it was made with
 	Mended   map[ToolKey]ModelCopy  // the model's copies of the hosts' tools
 }
 
-// Names are the names of the tools, in the order of the request.
+// Names returns the names of the tools in the order of requests.
 func (t *Table) Names() []string {
 	names := make([]string, len(t.Tools))
 	for i, tl := range t.Tools {
@@ -67,7 +67,7 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// TableOptions are what a table depends on beside the hosts.
+// TableOptions configure a table.
 type TableOptions struct {
 	Policy      *permission.Policy
 	Servers     *permission.Servers
@@ -83,17 +83,17 @@ type APITool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema"`
-	// DeferLoading keeps the definition from the model until a tool reference names it.
+	// DeferLoading hides the definition from the model until a tool reference names it.
 	DeferLoading bool `json:"defer_loading,omitempty"`
 }
 
-// NewTable makes the table of what the hosts offer now. The hosts come in the order of precedence:
-// where two offer a tool under one name, the first has it, and the other is reported.
+// NewTable returns a table of the current tools of hosts. Of two tools with one name, that of the first host
+// is used and the other is left out.
 func NewTable(ctx context.Context, hosts []*mcphost.Host, o TableOptions) *Table {
 	t := &Table{ByName: map[string]*Tool{}, Mended: map[ToolKey]ModelCopy{}}
 	o.Budgets = map[string]*toolschema.Budget{}
 	for _, h := range hosts {
-		t.revision = append(t.revision, h.Revision()) // Before the tools: it may be too old, and not too new
+		t.revision = append(t.revision, h.Revision()) // before the tools: it must not be too new
 		offered := h.Tools()
 		t.source = append(t.source, offered)
 		for _, mt := range offered {
@@ -124,7 +124,7 @@ type ModelCopy struct {
 	left  *toolschema.Quarantine
 }
 
-// mend makes the model's copy of a tool, or takes the one of the table before if the tool is still the same.
+// mend returns the model's copy of a tool. If the tool has not changed, the copy is that of the table before.
 func (t *Table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o TableOptions) (toolschema.Model, *toolschema.Quarantine) {
 	key := ToolKey{host, mt.Server, mt.Name}
 	if o.Before != nil {
@@ -149,7 +149,7 @@ func (t *Table) mend(ctx context.Context, host *mcphost.Host, mt mcphost.Tool, o
 	return m, q
 }
 
-// Sort brings the tools into the order of the request.
+// Sort sorts the tools in the order of requests.
 func (t *Table) Sort() {
 	slices.SortStableFunc(t.Tools, func(a, b *Tool) int {
 		x, y := a.Model.Name, b.Model.Name
@@ -196,7 +196,7 @@ func (t *Table) Take(tl *Tool) {
 	t.Tools = append(t.Tools, tl)
 }
 
-// Current reports whether the hosts, and the engine, still offer what the table was made from.
+// Current reports whether the table has the current tools of the hosts and the engine.
 func (t *Table) Current(hosts []*mcphost.Host, denied []string, builtins int) bool {
 	if len(hosts) != len(t.source) || builtins != t.builtins || !slices.Equal(denied, t.denied) {
 		return false
@@ -211,13 +211,13 @@ func (t *Table) Current(hosts []*mcphost.Host, denied []string, builtins int) bo
 	return true
 }
 
-// sameTool reports whether a host's record of a tool is the very same as before.
+// sameTool reports whether a tool of a host has not changed.
 func sameTool(a, b mcphost.Tool) bool {
 	return a.FullName == b.FullName && a.Description == b.Description && a.ReadOnly == b.ReadOnly && a.AlwaysLoad == b.AlwaysLoad &&
 		len(a.InputSchema) == len(b.InputSchema) && (len(a.InputSchema) == 0 || &a.InputSchema[0] == &b.InputSchema[0])
 }
 
-// ServerOf finds the server that a tool's full name would belong to, among those that match.
+// ServerOf returns the server of a tool by its full name, among those that match.
 func ServerOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatus) bool) (*mcphost.Host, mcphost.ServerStatus, bool) {
 	for _, h := range hosts {
 		for _, s := range h.Status() {
@@ -229,7 +229,7 @@ func ServerOf(hosts []*mcphost.Host, name string, match func(mcphost.ServerStatu
 	return nil, mcphost.ServerStatus{}, false
 }
 
-// ServerRows are the rows of the init message.
+// ServerRows returns the servers for the init message.
 func ServerRows(status []mcphost.ServerStatus) []agent.MCPServer {
 	rows := make([]agent.MCPServer, len(status))
 	for i, s := range status {
@@ -238,7 +238,7 @@ func ServerRows(status []mcphost.ServerStatus) []agent.MCPServer {
 	return rows
 }
 
-// SourceOf says where a server was defined; in the caller's code unless its configuration says otherwise.
+// SourceOf returns where a server was defined. "dynamic" is the program's code.
 func SourceOf(s mcphost.ServerStatus) string {
 	switch {
 	case s.Transport == mcphost.TransportSDK:
@@ -249,7 +249,7 @@ func SourceOf(s mcphost.ServerStatus) string {
 	return "dynamic"
 }
 
-// RejectedTools reports the tools that had to be left out, by the hosts and by the engine.
+// RejectedTools returns the tools that the hosts and the engine have left out.
 func RejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 	var errs []agent.MCPServerError
 	for _, s := range status {
@@ -260,8 +260,7 @@ func RejectedTools(status []mcphost.ServerStatus) []agent.MCPServerError {
 	return errs
 }
 
-// Builtin makes one of the engine's own tools. All of them only read. Calls of it run one by one, on
-// the session's goroutine.
+// Builtin returns one of the engine's own tools. They only read, and their calls do not run concurrently.
 func Builtin(def APITool, alwaysLoad bool) *Tool {
 	return &Tool{
 		Tool: mcphost.Tool{
