@@ -71,6 +71,12 @@ func (t *toolInputs) note(id string, f func(*toolCall)) {
 	f(t.call(id))
 }
 
+// known returns the result of f with what is known of a call.
+func known[T any](t *toolInputs, id string, f func(*toolCall) T) (v T) {
+	t.note(id, func(c *toolCall) { v = f(c) })
+	return v
+}
+
 // add adds a part of the stream.
 func (t *toolInputs) add(part *event.ToolInput) {
 	key := blockKey{part.Parent, part.Index}
@@ -117,20 +123,15 @@ func (c *toolCall) restore(got json.RawMessage) json.RawMessage {
 
 // restore returns the input of a call as it was written, if got is the CLI's form of it.
 func (t *toolInputs) restore(id string, got json.RawMessage) json.RawMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.call(id).restore(got)
+	return known(t, id, func(c *toolCall) json.RawMessage { return c.restore(got) })
 }
 
 // inCall returns the input with which a call is made.
 func (t *toolInputs) inCall(id string, got json.RawMessage) json.RawMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.call(id)
-	if c.emptied {
+	if known(t, id, func(c *toolCall) bool { return c.emptied }) {
 		return json.RawMessage("{}")
 	}
-	return c.restore(got)
+	return t.restore(id, got)
 }
 
 // empty notes that a callback replaced the input of a call by {}, which the CLI takes for no change.
@@ -149,10 +150,9 @@ func (t *toolInputs) replace(id string, input, updated json.RawMessage) {
 
 // certain reports whether an input has the digits that the model or the program wrote.
 func (t *toolInputs) certain(id string, input json.RawMessage) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.call(id)
-	return c.streamed || slices.ContainsFunc(c.texts, func(text json.RawMessage) bool { return sameExact(text, input) })
+	return known(t, id, func(c *toolCall) bool {
+		return c.streamed || slices.ContainsFunc(c.texts, func(text json.RawMessage) bool { return sameExact(text, input) })
+	})
 }
 
 // saw notes an input that the program's hooks have seen or made.
@@ -171,9 +171,7 @@ func (t *toolInputs) approved(id string, input json.RawMessage) {
 
 // unseen reports whether the program's hooks have seen a call, but not with this input.
 func (t *toolInputs) unseen(id string, input json.RawMessage) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	seen := t.call(id).seen
+	seen := known(t, id, func(c *toolCall) []json.RawMessage { return c.seen })
 	return len(seen) > 0 && !slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, input) || sameRounded(s, input) })
 }
 
@@ -206,9 +204,7 @@ func (t *toolInputs) keepResult(id string, result json.RawMessage) {
 
 // result returns the tool's own result of a call, or nil if the CLI has it.
 func (t *toolInputs) result(id string) json.RawMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.call(id).result
+	return known(t, id, func(c *toolCall) json.RawMessage { return c.result })
 }
 
 // setOpen notes whether a call of a subagent waits for its result.
@@ -237,20 +233,19 @@ func (t *toolInputs) inHook(raw json.RawMessage) json.RawMessage {
 		for _, c := range calls {
 			changed = t.inMembers(c) || changed
 		}
+		m["tool_calls"] = encode(calls, m["tool_calls"])
 	}
 	if !changed {
 		return raw
 	}
-	if calls != nil {
-		list, err := json.Marshal(calls)
-		if err != nil {
-			return raw
-		}
-		m["tool_calls"] = list
-	}
-	out, err := json.Marshal(m)
+	return encode(m, raw)
+}
+
+// encode returns the JSON of a value, or before if it cannot be encoded.
+func encode(v any, before json.RawMessage) json.RawMessage {
+	out, err := json.Marshal(v)
 	if err != nil {
-		return raw
+		return before
 	}
 	return out
 }
@@ -306,15 +301,8 @@ func withInput(raw, input json.RawMessage) json.RawMessage {
 		return raw
 	}
 	params["arguments"] = input
-	var err error
-	if m["params"], err = json.Marshal(params); err != nil {
-		return raw
-	}
-	out, err := json.Marshal(m)
-	if err != nil {
-		return raw
-	}
-	return out
+	m["params"] = encode(params, m["params"])
+	return encode(m, raw)
 }
 
 // maxSafeInteger is the greatest integer that a float64 tells from its neighbours. The CLI reads the

@@ -124,22 +124,16 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 	if message != "" {
 		r.Errors = []string{message}
 	}
-	if missing := s.unpriced(); len(missing) > 0 {
-		r.Extra = agent.Fields{"unpriced_models": transcript.Encode(missing)}
-	}
-	return r
-}
-
-// unpriced returns the models without a known price that were used. The cost does not include them.
-func (s *session) unpriced() []string {
-	var models []string
+	var unpriced []string // models without a known price, which the cost does not include
 	for m, u := range s.totals {
 		if _, ok := s.engine.priceOf(m); !ok && u.CostUSD == 0 {
-			models = append(models, m)
+			unpriced = append(unpriced, m)
 		}
 	}
-	slices.Sort(models)
-	return models
+	if slices.Sort(unpriced); unpriced != nil {
+		r.Extra = agent.Fields{"unpriced_models": transcript.Encode(unpriced)}
+	}
+	return r
 }
 
 // initMessage is the message that opens a turn.

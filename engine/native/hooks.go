@@ -20,12 +20,6 @@ const (
 	interruptHookTimeout = time.Second
 )
 
-func (s *session) newHookRunner() *kit.HookRunner {
-	return &kit.HookRunner{Logger: s.opts.Logger, Detach: true, Failed: func(event string, err error) {
-		s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
-	}}
-}
-
 // runHooks runs hooks that block nothing and have no output of their own.
 func runHooks[In any](ctx context.Context, t *turn, event string, hooks []agent.Hook[In, agent.HookOutput], subject string, in *In) {
 	outs, _ := kit.RunHooks(ctx, t.s.hooks, event, hooks, subject, false, in)

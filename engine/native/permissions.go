@@ -126,11 +126,7 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 // promptTool asks the MCP tool that Options.PermissionPromptTool names.
 func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResult, error) {
 	p := t.s.table.Prompt
-	question := transcript.Encode(struct {
-		ToolName  string          `json:"tool_name"`
-		Input     json.RawMessage `json:"input"`
-		ToolUseID string          `json:"tool_use_id"`
-	}{c.use.Name, args, c.use.ID})
+	question := transcript.Encode(map[string]any{"tool_name": c.use.Name, "input": args, "tool_use_id": c.use.ID})
 	res, err := p.Host.CallServer(t.ctx, p.Server, p.Name, question, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	if err != nil {
 		return nil, err
@@ -207,7 +203,11 @@ func (s *session) rules() boundPolicy {
 	}
 	next := boundPolicy{from: policy, servers: bound.servers, hosts: hosts, revision: revision}
 	if next.servers == nil || !same {
-		next.servers = permission.NewServers(ruleServers(hosts)...)
+		var list []permission.Server
+		for _, st := range s.servers() { // those of a project's files are foreign
+			list = append(list, permission.Server{Key: st.Name, Foreign: st.Scope == string(mcpconfig.ScopeProject)})
+		}
+		next.servers = permission.NewServers(list...)
 	}
 	next.Policy = policy.WithServers(next.servers)
 	s.mu.Lock()
@@ -266,15 +266,4 @@ func (s *session) reviewRules(ctx context.Context) {
 			s.warn("permission_rule", "Permission rule: %s", p)
 		}
 	}
-}
-
-// ruleServers returns the servers of hosts. Those of a project's files are foreign.
-func ruleServers(hosts []*mcphost.Host) []permission.Server {
-	var list []permission.Server
-	for _, h := range hosts {
-		for _, st := range h.Status() {
-			list = append(list, permission.Server{Key: st.Name, Foreign: st.Scope == string(mcpconfig.ScopeProject)})
-		}
-	}
-	return list
 }

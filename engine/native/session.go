@@ -59,7 +59,9 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		quarantined: map[string]string{}, misspelt: map[string]bool{}, totals: map[string]agent.ModelUsage{}, cost: o.HistoryUsage.CostUSD,
 		finder: toolset.NewFinder(o, environ(o.Env).get), store: toolresult.NewStore(e.opts.ResultsDir, 0),
 	}
-	s.hooks = s.newHookRunner()
+	s.hooks = &kit.HookRunner{Logger: o.Logger, Detach: true, Failed: func(event string, err error) {
+		s.warn("hook_callback_failed", "A %s hook failed, and the run goes on without it: %v", event, err)
+	}}
 	o.ConfigProblems = append(o.ConfigProblems, s.addToolHooks(found.Settings.Hooks)...)
 	if o.Thinking != nil && o.Thinking.Type == "enabled" {
 		s.thoughts = transcript.AllThoughts // models with a budget need the thoughts of other models as well

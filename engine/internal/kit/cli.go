@@ -15,14 +15,13 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// ReadForCLI reads the files that the Claude Code CLI is not to read itself, and returns the sources that it may read.
-// The CLI has no notion of trust, so it reads what the program named as a source and leaves no decision about, unless
-// a file of the checkout is refused; all else is read here. o.Settings is left to the engine.
+// ReadForCLI reads the files that the Claude Code CLI must not read itself, and returns the sources that it
+// may read. The CLI does not know trust, so it reads only sources that the program names without TrustFile,
+// unless a file of the checkout is refused. o.Settings is left to the engine.
 //
-// What the files give is put into the options by [Files.Apply], with which the CLI is then started: the servers, rules,
-// mode, directories and variables. What the files that are trusted say beyond that is in [mcpconfig.Settings.Trusted].
-// That goes for the files that the CLI reads as well: it does not take all of a project's for trusted, and what it takes
-// twice is the same. Files.Denied are servers that the CLI finds by itself and must not use.
+// [Files.Apply] adds the servers, rules, mode, directories and variables of all files to the options of the
+// CLI. Other settings of trusted files are in [mcpconfig.Settings.Trusted]. Files that the CLI reads are
+// included, because it does not trust all of a project's files.
 func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err error) {
 	cli = []agent.SettingSource{}
 	own := []agent.SettingSource{}
@@ -55,17 +54,13 @@ func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err erro
 	}
 	f.withoutLogins()
 	f.cli, f.above = theirs, above
-	f.Settings.Allow = slices.Concat(theirs.Settings.Allow, f.Settings.Allow)
-	f.Settings.Deny = slices.Concat(theirs.Settings.Deny, f.Settings.Deny)
-	f.Settings.Ask = slices.Concat(theirs.Settings.Ask, f.Settings.Ask)
-	f.Settings.Directories = slices.Concat(theirs.Settings.Directories, f.Settings.Directories)
-	f.Settings.Mode = cmp.Or(f.Settings.Mode, theirs.Settings.Mode)
-	env := maps.Clone(theirs.Settings.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, f.Settings.Env)
-	f.Settings.Env = env
+	a, b := theirs.Settings, f.Settings
+	b.Allow, b.Deny, b.Ask = slices.Concat(a.Allow, b.Allow), slices.Concat(a.Deny, b.Deny), slices.Concat(a.Ask, b.Ask)
+	b.Directories, b.Mode = slices.Concat(a.Directories, b.Directories), cmp.Or(b.Mode, a.Mode)
+	env := map[string]string{}
+	maps.Copy(env, a.Env)
+	maps.Copy(env, b.Env)
+	b.Env = env
 	if refused {
 		f.Problems = append(f.Problems, mcpconfig.Problem{
 			Level:   mcpconfig.LevelNote,
@@ -75,8 +70,8 @@ func ReadForCLI(o *agent.Options) (f *Files, cli []agent.SettingSource, err erro
 	return f, cli, nil
 }
 
-// readTheirs reads what the CLI will find in its sources: the servers, and the names of those above the repository. It
-// reports whether a file of the checkout is refused.
+// readTheirs reads what the CLI will find in its sources, and the names of servers in files above. refused
+// reports that a file of the checkout is refused.
 func readTheirs(o *agent.Options, sources []agent.SettingSource) (f *Files, above []string, refused bool) {
 	f = &Files{Settings: &mcpconfig.Settings{}}
 	if len(sources) == 0 {
@@ -101,7 +96,7 @@ func readTheirs(o *agent.Options, sources []agent.SettingSource) (f *Files, abov
 	return f, above, refused || !ok
 }
 
-// withoutLogins leaves the logins of servers to the CLI, but for those that an entry configures.
+// withoutLogins leaves the logins of servers to the CLI, except those that an entry configures.
 func (f *Files) withoutLogins() {
 	for name, config := range f.Servers {
 		if f.places[name].OAuth != nil {
@@ -118,7 +113,7 @@ func (f *Files) withoutLogins() {
 	}
 }
 
-// addCLIServers adds the servers that the CLI would find, and denies it those that are left out.
+// addCLIServers adds the servers that the CLI would find, and denies those that are left out.
 func (f *Files) addCLIServers(o *agent.Options) {
 	if f.cli == nil {
 		return
@@ -126,22 +121,15 @@ func (f *Files) addCLIServers(o *agent.Options) {
 	own := ServerNames(o)
 	free := f.cli.free(o)
 	for name := range f.cli.Servers {
-		if !slices.Contains(free, name) && !slices.Contains(own, name) { // of two with one name the CLI takes the program's
+		if !slices.Contains(free, name) && !slices.Contains(own, name) { // of two with one name the CLI uses the program's
 			f.Denied = append(f.Denied, name)
 		}
 	}
-	for _, name := range free {
-		if o.MCPServers == nil {
-			o.MCPServers = map[string]mcphost.ServerConfig{}
-		}
-		o.MCPServers[name] = f.cli.Servers[name]
+	f.cli.addServers(o, free)
+	if f.Policies == nil {
+		f.Policies = map[string]map[string]permission.ToolPolicy{}
 	}
-	for server, policies := range f.cli.Policies {
-		if f.Policies == nil {
-			f.Policies = map[string]map[string]permission.ToolPolicy{}
-		}
-		f.Policies[server] = policies
-	}
+	maps.Copy(f.Policies, f.cli.Policies)
 	for _, name := range f.above {
 		_, passed := o.MCPServers[name]
 		_, found := f.cli.Servers[name]
@@ -155,13 +143,13 @@ func (f *Files) addCLIServers(o *agent.Options) {
 
 const (
 	mcpFile = ".mcp.json"
-	// maxMCPFile is the size up to which such a file is read, and maxFolders how many folders are looked at.
+	// maxMCPFile bounds the size of such a file, and maxFolders the number of folders above.
 	maxMCPFile = 1 << 20
 	maxFolders = 256
 )
 
-// serversAbove are the names of the servers in dir and all folders above it, where the CLI looks for them; those of the
-// repository are among them. It reports false if one of the files cannot be read.
+// serversAbove returns the names of the servers in dir and the folders above it, where the CLI looks for them.
+// It reports false if a file cannot be read.
 func serversAbove(dir string) (names []string, ok bool) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
@@ -175,7 +163,7 @@ func serversAbove(dir string) (names []string, ok bool) {
 		switch {
 		case err != nil:
 			return nil, false
-		case found && json.Unmarshal(data, &doc) == nil: // what is no JSON gives the CLI no servers
+		case found && json.Unmarshal(data, &doc) == nil: // the CLI ignores invalid files
 			names = slices.AppendSeq(names, maps.Keys(doc.Servers))
 		}
 		if at == filepath.Dir(at) {

@@ -1,8 +1,9 @@
-// Package kit has what the engines do alike, so that a run means the same on each of them: it reads the configuration
-// files of a run and lays the program's options over them.
+// Package kit has what the engines have in common, so that a run means the same on each of them: the
+// configuration files, the running of hooks, and the wait for servers.
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -15,28 +16,26 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// Files are what the configuration files of a run come to.
+// Files are the configuration files of a run.
 type Files struct {
-	// Settings are never nil. What is an option in them is laid over by Apply; Model and Hooks are for the engine.
+	// Settings are never nil. Apply adds them to the options, except Model and Hooks.
 	Settings *mcpconfig.Settings
-	// Servers are the servers of the files. One whose entry is faulty is an [mcphost.Invalid].
+	// Servers are the servers of the files. A faulty entry is an [mcphost.Invalid].
 	Servers map[string]mcphost.ServerConfig
-	// Policies are the permission policies of single tools of Servers, by server and tool. After Apply they are those
-	// of the servers that are in use.
+	// Policies are the permission policies by server and tool. Apply removes those of unused servers.
 	Policies map[string]map[string]permission.ToolPolicy
-	// Problems are what is wrong with the files, and what they say and may not say without trust.
+	// Problems are faulty parts of the files, and parts that have no effect without trust.
 	Problems []mcpconfig.Problem
-
 	// Denied are servers that the Claude Code CLI finds by itself and must not use.
 	Denied []string
 
 	places map[string]mcpconfig.Entry // of Servers
-	cli    *Files                     // what the Claude Code CLI reads itself; nil for an engine that reads all itself
-	above  []string                   // servers of files above the repository, which the CLI would take
+	cli    *Files                     // what the Claude Code CLI reads itself; nil for other engines
+	above  []string                   // servers of files above the repository, which the CLI would use
 }
 
-// ReadFiles reads the files of o.SettingSources and o.Settings, for an engine that reads them all itself. What is
-// faulty in them is a problem; only o.Settings has to be there: its error is an [agent.OptionError].
+// ReadFiles reads the files of o.SettingSources and o.Settings. Faulty files are problems. If o.Settings cannot
+// be used, the error is an [agent.OptionError].
 func ReadFiles(o *agent.Options) (*Files, error) {
 	sources := o.SettingSources
 	if sources == nil {
@@ -53,7 +52,7 @@ func read(o *agent.Options, sources []agent.SettingSource, settings string) (*Fi
 	})
 	for _, p := range f.Problems {
 		if p.Level == mcpconfig.LevelFile && settings != "" && p.Named {
-			p.Level = mcpconfig.LevelNote // what it costs is said by the error
+			p.Level = mcpconfig.LevelNote
 			if p.File == "--settings" {
 				p.File = "the JSON"
 			}
@@ -91,8 +90,8 @@ func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[
 	}
 }
 
-// TrustFile decides about the files of a checkout, as package mcpconfig takes it: what the program decides, else it
-// trusts the sources that the program names, and without named sources nothing.
+// TrustFile returns the function that decides about the files of a checkout. Without one of the program's, the
+// sources that the program names are trusted.
 func TrustFile(o *agent.Options) func(file string, contents []byte) bool {
 	switch {
 	case o.TrustFile != nil:
@@ -113,9 +112,9 @@ func Lookup(env map[string]string) func(name string) (string, bool) {
 	}
 }
 
-// Apply lays the options over the files: what the program says itself counts, and its servers take their names first.
+// Apply adds the files to the options, which take precedence.
 func (f *Files) Apply(o *agent.Options) {
-	found := mcphost.EnvProblems(func(name string) (string, bool) { // of the settings alone: package agent looked at the others
+	found := mcphost.EnvProblems(func(name string) (string, bool) { // package agent has checked o.Env
 		if _, own := o.Env[name]; own {
 			return "", false
 		}
@@ -126,15 +125,13 @@ func (f *Files) Apply(o *agent.Options) {
 	maps.Copy(env, o.Env)
 	o.Env = env
 	NoteVariables(o, found)
-	f.addServers(o)
+	f.addServers(o, f.free(o))
 	f.addCLIServers(o)
 	o.AllowedTools = slices.Concat(o.AllowedTools, f.Settings.Allow)
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, f.Settings.Deny)
 	o.AskTools = slices.Concat(o.AskTools, f.Settings.Ask)
 	o.AdditionalDirectories = slices.Concat(o.AdditionalDirectories, f.Settings.Directories)
-	if o.PermissionMode == "" {
-		o.PermissionMode = f.Settings.Mode
-	}
+	o.PermissionMode = cmp.Or(o.PermissionMode, f.Settings.Mode)
 	problems := f.Problems
 	if f.cli != nil {
 		problems = slices.Concat(problems, f.cli.Problems)
@@ -144,17 +141,16 @@ func (f *Files) Apply(o *agent.Options) {
 		if p.Level == mcpconfig.LevelUntrusted {
 			kind = "untrusted_config"
 		}
-		said := func(e agent.MCPServerError) bool { return e.Message == p.String() } // two readers may refuse one file
-		if !slices.ContainsFunc(o.ConfigProblems, said) {
+		reported := func(e agent.MCPServerError) bool { return e.Message == p.String() } // two readers may refuse one file
+		if !slices.ContainsFunc(o.ConfigProblems, reported) {
 			o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: p.Server, Type: kind, Message: p.String()})
 		}
 	}
 }
 
-// addServers adds the servers of the files to the program's. One whose tools would be named like those of a server of
-// the program's is left out and reported.
-func (f *Files) addServers(o *agent.Options) {
-	for _, name := range f.free(o) {
+// addServers adds servers of the files to the program's.
+func (f *Files) addServers(o *agent.Options, names []string) {
+	for _, name := range names {
 		if o.MCPServers == nil {
 			o.MCPServers = map[string]mcphost.ServerConfig{}
 		}
@@ -162,7 +158,8 @@ func (f *Files) addServers(o *agent.Options) {
 	}
 }
 
-// free returns the names of the servers of the files that no server of the program's has, sorted, and reports the others.
+// free returns the servers of the files whose tools have other names than those of the program's servers,
+// sorted, and reports the others.
 func (f *Files) free(o *agent.Options) []string {
 	var names []string
 	own := ServerNames(o)
@@ -193,8 +190,8 @@ func ServerNames(o *agent.Options) []string {
 	return slices.Compact(names)
 }
 
-// takenBy returns the server whose tools could have the names of those of a server called name. A server that is not
-// trusted must not even have a name that begins alike.
+// takenBy returns the server whose tools could have the same names as those of a server. The name of an
+// untrusted server must not even begin alike.
 func takenBy(names []string, name string, trusted bool) (by string, taken bool) {
 	for _, by := range names {
 		if toolname.Server(by) == toolname.Server(name) || !trusted && toolname.Overlap(by, name) {
@@ -204,7 +201,7 @@ func takenBy(names []string, name string, trusted bool) (by string, taken bool) 
 	return "", false
 }
 
-// NoteVariables adds variables that cannot be used to the problems of the configuration.
+// NoteVariables adds invalid variables to the problems of the configuration.
 func NoteVariables(o *agent.Options, problems []mcphost.EnvProblem) {
 	for _, p := range problems {
 		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Type: "invalid_environment", Message: p.String()})

@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpconfig"
 )
 
-// otherHooks are the hooks of files that need no trust and may be left to the Claude Code CLI: the user's and the program's.
+// otherHooks returns the hooks of files that need no trust: the user's and the program's.
 func otherHooks(o *agent.Options) []mcpconfig.ToolHook {
 	sources := []mcpconfig.Scope{}
 	if slices.Contains(o.SettingSources, agent.SourceUser) {

@@ -2,20 +2,21 @@ package kit
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tenon-sdk/tenon/agent"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// A Verdict is what hooks before a call say of it together: the strictest decision counts, with the reasons of all hooks
-// that came to it. The zero value is a verdict without a decision.
+// A Verdict is the combined decision of hooks before a call: the strictest one, with the reasons of all hooks
+// that made it. The zero value has no decision.
 type Verdict struct {
 	Decision permission.Behavior
 	reasons  map[permission.Behavior][]string
 }
 
-// Add adds a decision; one of "" has no effect but for its reason.
+// Add adds a decision with its reason.
 func (v *Verdict) Add(d permission.Behavior, reason string) {
 	v.Decision = Stricter(v.Decision, d)
 	if reason == "" {
@@ -27,8 +28,8 @@ func (v *Verdict) Add(d permission.Behavior, reason string) {
 	v.reasons[d] = append(v.reasons[d], reason)
 }
 
-// Take adds what a hook says. It returns the input as the hook leaves it, and whether the hook changed it. An input that
-// is not a JSON object is not taken: the call is denied.
+// Take adds the output of a hook. It returns the input after the hook, and whether the hook has changed it. A
+// changed input that is not a JSON object denies the call.
 func (v *Verdict) Take(o *agent.PreToolUseOutput, input json.RawMessage) (after json.RawMessage, changed bool) {
 	v.Add(o.Decision, o.Reason)
 	switch {
@@ -41,23 +42,13 @@ func (v *Verdict) Take(o *agent.PreToolUseOutput, input json.RawMessage) (after 
 	return input, false
 }
 
-// Reason is the reasons for the decision.
+// Reason returns the reasons for the decision.
 func (v *Verdict) Reason() string { return strings.Join(v.reasons[v.Decision], "; ") }
 
-// Stricter is the stricter of two decisions: deny, ask, allow, none.
+// Stricter returns the stricter of two decisions: deny, ask, allow, none. Unknown decisions rank as deny.
 func Stricter(a, b permission.Behavior) permission.Behavior {
-	rank := func(d permission.Behavior) int {
-		switch d {
-		case "":
-			return 0
-		case permission.Allow:
-			return 1
-		case permission.Ask:
-			return 2
-		}
-		return 3 // deny, and whatever else a hook may have said
-	}
-	if rank(b) > rank(a) {
+	order := []permission.Behavior{permission.Ask, permission.Allow, ""}
+	if slices.Index(order, b) < slices.Index(order, a) {
 		return b
 	}
 	return a

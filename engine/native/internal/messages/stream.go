@@ -19,15 +19,14 @@ import (
 
 // A Response is a message of the model while it arrives.
 type Response struct {
-	ID, Model    string
-	Asked        string // the session's name of the model
-	RequestID    string
-	Blocks       []*Block
-	Stop         string
-	stopSequence string
-	StopDetails  json.RawMessage
-	Usage        agent.Usage
-	ended        bool // message_stop has been seen
+	ID, Model   string
+	Asked       string // the session's name of the model
+	RequestID   string
+	Blocks      []*Block
+	Stop        string
+	StopDetails json.RawMessage
+	Usage       agent.Usage
+	ended       bool // message_stop has been seen
 }
 
 // A Block is a content block while it arrives.
@@ -54,15 +53,14 @@ type event struct {
 }
 
 type delta struct {
-	Type         string          `json:"type"`
-	Text         string          `json:"text"`
-	Thinking     string          `json:"thinking"`
-	Signature    string          `json:"signature"`
-	PartialJSON  string          `json:"partial_json"`
-	Citation     json.RawMessage `json:"citation"`
-	StopReason   *string         `json:"stop_reason"`
-	StopSequence *string         `json:"stop_sequence"`
-	StopDetails  json.RawMessage `json:"stop_details"`
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Thinking    string          `json:"thinking"`
+	Signature   string          `json:"signature"`
+	PartialJSON string          `json:"partial_json"`
+	Citation    json.RawMessage `json:"citation"`
+	StopReason  *string         `json:"stop_reason"`
+	StopDetails json.RawMessage `json:"stop_details"`
 }
 
 const (
@@ -229,9 +227,6 @@ func (r *Response) add(e event) (*Block, error) {
 func (r *Response) finish(d delta) {
 	if d.StopReason != nil {
 		r.Stop = *d.StopReason
-	}
-	if d.StopSequence != nil {
-		r.stopSequence = *d.StopSequence
 	}
 	if len(d.StopDetails) > 0 && string(d.StopDetails) != "null" {
 		r.StopDetails = d.StopDetails
