@@ -115,10 +115,10 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 	if err := s.control(ctx, "mcp_status", nil, &status); err != nil {
 		return nil, err
 	}
-	missing := s.servers.names()
 	var out []mcphost.ServerStatus
+	known := map[string]bool{}
 	for _, row := range status.Servers {
-		delete(missing, row.Name)
+		known[row.Name] = true
 		if st, ok := s.servers.hostStatus(row.Name, string(row.Status)); ok {
 			out = append(out, st)
 			continue
@@ -144,12 +144,14 @@ func (s *session) MCPStatus(ctx context.Context) ([]mcphost.ServerStatus, error)
 		slices.SortFunc(st.Tools, func(a, b mcphost.Tool) int { return cmp.Compare(a.FullName, b.FullName) })
 		out = append(out, st)
 	}
-	for name := range missing {
+	for _, name := range s.servers.names() {
 		st, ok := s.servers.hostStatus(name, string(mcphost.StatusConnected))
 		if !ok {
 			st = mcphost.ServerStatus{Name: name, Status: mcphost.StatusPending, Transport: "sdk"}
 		}
-		out = append(out, st)
+		if !known[name] {
+			out = append(out, st)
+		}
 	}
 	slices.SortFunc(out, func(a, b mcphost.ServerStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
@@ -210,10 +212,10 @@ func (s *session) SetMCPServers(ctx context.Context, configs map[string]mcphost.
 	}
 	s.servers.drop(r.Removed, configs)
 	out := mcphost.SetResult{Added: r.Added, Removed: r.Removed}
+	if len(r.Errors) > 0 {
+		out.Errors = map[string]error{}
+	}
 	for name, text := range r.Errors {
-		if out.Errors == nil {
-			out.Errors = map[string]error{}
-		}
 		out.Errors[name] = errors.New(text)
 	}
 	return out, nil

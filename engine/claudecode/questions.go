@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -115,14 +116,9 @@ func (s *session) askProgram(ctx context.Context, q *toolQuestion) (*permission.
 func (s *session) deny(q *toolQuestion, text string) *permission.PromptResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.putSystem("permission_denied", struct {
-		ToolName  string `json:"tool_name"`
-		ToolUseID string `json:"tool_use_id"`
-		AgentID   string `json:"agent_id,omitempty"`
-		Type      string `json:"decision_reason_type,omitempty"`
-		Reason    string `json:"decision_reason,omitempty"`
-		Message   string `json:"message"`
-	}{q.ToolName, q.ToolUseID, q.AgentID, q.ReasonType, q.Reason, text}, len(text))
+	s.putSystem("permission_denied", event.PermissionDenied{
+		ToolName: q.ToolName, ToolUseID: q.ToolUseID, AgentID: q.AgentID, ReasonType: q.ReasonType, Reason: q.Reason, Message: text,
+	}, len(text))
 	return agent.Deny(text)
 }
 

@@ -252,7 +252,7 @@ const listWait = 50 * time.Millisecond
 func (v *servers) takeNumbers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	for name := range v.names() {
+	for _, name := range v.names() {
 		a := v.find(name)
 		if p, ok := a.provider.(*hostServer); ok && p.status().Status != mcphost.StatusConnected {
 			return true
@@ -265,14 +265,10 @@ func (v *servers) takeNumbers(ctx context.Context) bool {
 }
 
 // names returns the names of the servers in this process.
-func (v *servers) names() map[string]bool {
+func (v *servers) names() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := map[string]bool{}
-	for name := range v.attached {
-		all[name] = true
-	}
-	return all
+	return slices.Collect(maps.Keys(v.attached))
 }
 
 // problems returns the tools of all servers in this process that are left out, in the order of the names.

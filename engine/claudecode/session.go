@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/claudecode/event"
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 	"github.com/tenon-sdk/tenon/permission"
@@ -160,11 +161,7 @@ func (s *session) inform(level, tag, text string) {
 	if text == "" {
 		return
 	}
-	s.putSystem("informational", struct {
-		Content string `json:"content"`
-		Level   string `json:"level"`
-		Tag     string `json:"tag,omitempty"`
-	}{text, level, tag}, len(text))
+	s.putSystem("informational", event.Informational{Content: text, Level: level, Tag: tag}, len(text))
 }
 
 // putSystem gives the program a system message. The caller holds s.mu.

@@ -170,7 +170,7 @@ func (s *session) note(subtype string, fields any) {
 	s.emit(m)
 }
 
-// informational is the payload of that system message.
+// informational is the payload of an informational message.
 type informational struct {
 	Content   string `json:"content"`
 	Level     string `json:"level"`
@@ -192,7 +192,7 @@ func (s *session) warn(tag, format string, args ...any) {
 	s.note("informational", informational{Content: text, Level: "warning", Tag: tag})
 }
 
-// wantedModel is the model of the next request.
+// wantedModel returns the model of the next request.
 func (s *session) wantedModel() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +263,7 @@ func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 type call struct {
 	use      *agent.ToolUseBlock
 	inputErr error         // why its input cannot be used; nil if it can
-	tool     *toolset.Tool // nil until it is resolved, and for a tool that there is not
+	tool     *toolset.Tool // nil if it is not resolved or does not exist
 }
 
 // An answer is the outcome of a call.
@@ -294,23 +294,14 @@ func errorAnswer(c *call, text string) answer {
 	}
 }
 
-// toolDefinitions are those of the engine's own tools that a session has a use for by now, beside the search. Each
-// stays once it is there, so that the requests stay the same.
-type toolDefinitions struct {
-	seen      uint64 // the revision of the servers that was looked at last
-	looked    bool
-	resources []*toolset.Tool
-	read      []*toolset.Tool // of stored results
-}
-
-// A contextState is what the latest request was made of. It is immutable.
+// A contextState has the parts of the latest request. It is immutable.
 type contextState struct {
 	model    string
 	table    *toolset.Table
-	loaded   func(*toolset.Tool) bool // whether the definition of a tool of the table is sent
+	loaded   func(*toolset.Tool) bool // reports whether the definition of a tool of the table is sent
 	system   int                      // bytes of the system prompt
 	messages int                      // bytes of the conversation
-	counted  int64                    // tokens of the request and its answer as the API counted them; 0 while there is no answer
+	counted  int64                    // the API's count of tokens with the response; 0 without a response
 }
 
 // namedURIs are the URIs that servers have named in lists and results.
@@ -325,13 +316,11 @@ func (n *namedURIs) add(server, uri string) {
 	if n.byServer == nil {
 		n.byServer = map[string]map[string]bool{}
 	}
-	of := n.byServer[server]
-	if of == nil {
-		of = map[string]bool{}
-		n.byServer[server] = of
+	if n.byServer[server] == nil {
+		n.byServer[server] = map[string]bool{}
 	}
-	if len(of) < maxNamedURIs && len(uri) <= maxURI {
-		of[uri] = true
+	if uris := n.byServer[server]; len(uris) < maxNamedURIs && len(uri) <= maxURI {
+		uris[uri] = true
 	}
 }
 
@@ -341,7 +330,7 @@ func (n *namedURIs) has(server, uri string) bool {
 	return n.byServer[server][uri]
 }
 
-// addFrom adds the resources that a tool's result links to or holds.
+// addFrom adds the resources in a tool's result.
 func (n *namedURIs) addFrom(server string, res *mcpserver.Result) {
 	for _, b := range res.Content {
 		switch b := b.(type) {
@@ -365,7 +354,7 @@ func cutError(text string) string {
 	return text[:head] + fmt.Sprintf("\n\n... [%d characters truncated] ...\n\n", n-maxErrorChars) + text[tail:]
 }
 
-// inForce is the model of the next request. Called with mu held.
+// inForce returns the model of the next request. The caller holds mu.
 func (s *session) inForce() string {
 	if s.fallback > 0 {
 		return s.fallbacks[s.fallback-1]
@@ -399,7 +388,7 @@ func (s *session) serverStatus() []mcphost.ServerStatus {
 	return all
 }
 
-// The texts that answer calls which did not run to their end.
+// Answers to calls that were not completed.
 const (
 	textInterrupted = "[Request interrupted by user for tool use]"
 	textBrokeOff    = "[The response that made this tool call broke off, so the call was not made]"
@@ -408,7 +397,7 @@ const (
 )
 
 const (
-	// maxURITemplate and maxURI bound what is matched, in bytes: what is longer covers nothing, or is covered by nothing.
+	// maxURITemplate and maxURI bound the templates and URIs that are matched, in bytes.
 	maxURITemplate = 4 << 10
 	maxURI         = 16 << 10
 	// maxNamedURIs bounds the URIs that are remembered of one server.

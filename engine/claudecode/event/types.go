@@ -329,9 +329,9 @@ type ElicitationComplete struct {
 type PermissionDenied struct {
 	ToolName   string `json:"tool_name"`
 	ToolUseID  string `json:"tool_use_id"`
-	AgentID    string `json:"agent_id"`
-	ReasonType string `json:"decision_reason_type"`
-	Reason     string `json:"decision_reason"`
+	AgentID    string `json:"agent_id,omitempty"`
+	ReasonType string `json:"decision_reason_type,omitempty"`
+	Reason     string `json:"decision_reason,omitempty"`
 	Message    string `json:"message"`
 }
 
@@ -349,9 +349,9 @@ type MirrorError struct {
 type Informational struct {
 	Content             string `json:"content"`
 	Level               string `json:"level"` // "info", "notice", "suggestion" or "warning"
-	ToolUseID           string `json:"tool_use_id"`
-	PreventContinuation bool   `json:"prevent_continuation"`
-	Tag                 string `json:"tag"`
+	ToolUseID           string `json:"tool_use_id,omitempty"`
+	PreventContinuation bool   `json:"prevent_continuation,omitempty"`
+	Tag                 string `json:"tag,omitempty"`
 }
 
 // ConversationReset reports that a new conversation has begun in the session.
