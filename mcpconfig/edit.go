@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 )
 
@@ -66,20 +67,22 @@ func SetServer(doc []byte, at Place, name string, entry json.RawMessage) ([]byte
 			return nil, fmt.Errorf("mcpconfig: the document cannot be edited: %s is %s, want an object", cmp.Or(way, "the document"), node{v: *v}.kind())
 		}
 		if !ok {
-			v.Value = style.apply(nest(path[i:], value), d.indentAt(v.StartOffset)).Value
-			break
+			return d.replace(v, nest(path[i:], value), style)
 		}
 		next := lastMember(obj, key)
 		if next < 0 {
-			d.insert(v, obj, key, nest(path[i+1:], value), style)
-			break
+			return d.insert(v, obj, key, nest(path[i+1:], value), style)
 		}
 		v, way = &obj.Members[next].Value, joinPath(way, key)
-		if i == len(path)-1 {
-			v.Value = style.apply(value, d.indentAt(v.StartOffset)).Value
-		}
 	}
-	return d.pack(), nil
+	return d.replace(v, value, style)
+}
+
+// replace replaces a value and returns the text of the document.
+func (d *document) replace(v *hujson.Value, value hujson.Value, s style) ([]byte, error) {
+	value, err := s.apply(value, d.indentAt(v.StartOffset))
+	v.Value = value.Value
+	return d.pack(), err
 }
 
 // RemoveServer removes the entry of a server from a document, and reports whether there was one. All
@@ -132,8 +135,9 @@ func RemoveServer(doc []byte, at Place, name string) (edited []byte, removed boo
 	return d.pack(), true, nil
 }
 
-// insert adds a member after the others of the object that v holds.
-func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value hujson.Value, s style) {
+// insert adds a member after the others of the object that v holds, and returns the text of the
+// document.
+func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value hujson.Value, s style) ([]byte, error) {
 	outer := d.indentAt(v.StartOffset)
 	inner := outer + s.indent
 	ownLine := s.newline != ""
@@ -155,7 +159,8 @@ func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value
 	if !ownLine {
 		s.newline = ""
 	}
-	m := newMember(key, s.apply(value, inner))
+	value, err := s.apply(value, inner)
+	m := newMember(key, value)
 	m.Value.BeforeExtra = hujson.Extra(s.space)
 	m.Name.BeforeExtra = before
 	switch {
@@ -171,6 +176,7 @@ func (d *document) insert(v *hujson.Value, obj *hujson.Object, key string, value
 		m.Value.AfterExtra = hujson.Extra{}
 	}
 	obj.Members, obj.AfterExtra = append(obj.Members, m), after
+	return d.pack(), err
 }
 
 // nest wraps a value in objects with the keys.
@@ -244,35 +250,18 @@ func (d *document) style() style {
 	return s
 }
 
-// apply lays out a value without white space. Its first line is indented by indent.
-func (s style) apply(v hujson.Value, indent string) hujson.Value {
-	inner := indent + s.indent
-	first, between, end := hujson.Extra(nil), hujson.Extra(s.space), hujson.Extra(nil)
-	if s.newline != "" {
-		first, end = hujson.Extra(s.newline+inner), hujson.Extra(s.newline+indent)
-		between = first
+// apply lays out standard JSON. Its first line is indented by indent.
+func (s style) apply(v hujson.Value, indent string) (hujson.Value, error) {
+	text := jsontext.Value(v.Pack())
+	err := text.Format(
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true),
+		jsontext.Multiline(s.newline != ""), jsontext.WithIndentPrefix(indent), jsontext.WithIndent(s.indent),
+		jsontext.SpaceAfterColon(s.space != ""), jsontext.SpaceAfterComma(s.space != "" && s.newline == ""),
+	)
+	if err != nil {
+		return v, err
 	}
-	switch c := v.Value.(type) {
-	case *hujson.Object:
-		for i := range c.Members {
-			m := &c.Members[i]
-			m.Name.BeforeExtra = between
-			m.Value = s.apply(m.Value, inner)
-			m.Value.BeforeExtra = hujson.Extra(s.space)
-		}
-		if len(c.Members) > 0 {
-			c.Members[0].Name.BeforeExtra, c.AfterExtra = first, end
-		}
-	case *hujson.Array:
-		for i := range c.Elements {
-			c.Elements[i] = s.apply(c.Elements[i], inner)
-			c.Elements[i].BeforeExtra = between
-		}
-		if len(c.Elements) > 0 {
-			c.Elements[0].BeforeExtra, c.AfterExtra = first, end
-		}
-	}
-	return v
+	return hujson.Parse(bytes.ReplaceAll(text, []byte("\n"), []byte(s.newline)))
 }
 
 // indentAt returns the white space at the beginning of the line of an offset.

@@ -98,6 +98,7 @@ func (l *loader) loadMCPConfigs() {
 		if len(l.opts.MCPConfigs) > 1 {
 			name = fmt.Sprintf("%s (number %d)", mcpConfigFlag, i+1)
 		}
+		before := len(l.problems)
 		data, path, err := l.named(value)
 		switch {
 		case len(bytes.TrimSpace(bytes.TrimPrefix([]byte(value), utf8BOM))) == 0:
@@ -106,6 +107,9 @@ func (l *loader) loadMCPConfigs() {
 			l.report(unreadable(path, err))
 		default:
 			l.add(parse(data, l.parseOptions(cmp.Or(path, name), ScopeDynamic)))
+		}
+		for i := range l.problems[before:] {
+			l.problems[before+i].Named = true
 		}
 	}
 }

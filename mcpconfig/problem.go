@@ -45,7 +45,7 @@ type Problem struct {
 	Instead string `json:"instead,omitempty"`
 	// Also lists further faults of the entry with their paths.
 	Also []string `json:"also,omitempty"`
-	// Named reports whether the caller named the file, such as with --settings.
+	// Named reports whether the caller named the file, such as with --settings or --mcp-config.
 	Named bool `json:"-"`
 }
 

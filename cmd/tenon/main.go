@@ -25,13 +25,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() { os.Exit(mainCode()) }
-
-func mainCode() int {
+func main() {
 	kill := new(killList)
 	ctx, stop := watchSignals(context.Background(), kill)
-	defer stop()
-	return run(ctx, os.Args[1:], &process{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), kill: kill})
+	code := run(ctx, os.Args[1:], &process{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), kill: kill})
+	stop()
+	os.Exit(code)
 }
 
 // The exit statuses, beside 128+n for signal n.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -87,7 +86,7 @@ func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
 		},
 	})
 	for _, pr := range problems {
-		if pr.Level == mcpconfig.LevelFile && f.names(p, pr.File) {
+		if pr.Level == mcpconfig.LevelFile && pr.Named {
 			if !strings.HasPrefix(pr.File, "--mcp-config") {
 				pr.File = "--mcp-config: " + pr.File
 			}
@@ -125,14 +124,6 @@ func (f *serverFlags) readPipes(ctx context.Context, p *process) error {
 		}
 	}
 	return read("--settings", &f.more)
-}
-
-// names reports whether --mcp-config names the file of a problem, or has the JSON itself.
-func (f *serverFlags) names(p *process, file string) bool {
-	return strings.HasPrefix(file, "--mcp-config") || slices.ContainsFunc(f.configs, func(given string) bool {
-		abs, err := filepath.Abs(p.path(given))
-		return given == file || err == nil && abs == file
-	})
 }
 
 // complete completes the names of servers for the first argument of a command. It connects nothing.

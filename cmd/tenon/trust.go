@@ -150,24 +150,20 @@ func (p *process) canAsk() bool {
 
 // answer reads a line from the terminal.
 func (p *process) answer(ctx context.Context) (string, error) {
-	answer, err := await(ctx, func() (string, error) {
+	return await(ctx, func() (string, error) {
 		var line []byte
 		b := make([]byte, 1) // no more than the line: the next reader gets what follows
 		for {
 			n, err := p.in.Read(b)
-			if n > 0 && b[0] == '\n' || err != nil || len(line) > 1<<10 {
-				return strings.TrimSpace(string(line)), err
+			switch {
+			case err != nil && !errors.Is(err, io.EOF):
+				return "", fmt.Errorf("reading the answer: %w", err)
+			case err != nil || n > 0 && b[0] == '\n' || len(line) > 1<<10:
+				return strings.TrimSpace(string(line)), nil
 			}
 			line = append(line, b[:n]...)
 		}
 	})
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
-		return "", fmt.Errorf("reading the answer: %w", err)
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return answer, err
 }
 
 const trustLong = `Trust the files of this project: .mcp.json, .claude/settings.json and .claude/settings.local.json in the
