@@ -33,8 +33,13 @@ func seconds(d time.Duration) string {
 // printable replaces the control characters of a text by blanks, so that it is safe to write to a
 // terminal.
 func printable(s string) string {
+	return replaceInvisible(s, "")
+}
+
+// replaceInvisible replaces invisible characters by blanks, except those to keep.
+func replaceInvisible(s, keep string) string {
 	return strings.Map(func(r rune) rune {
-		if invisible(r) {
+		if invisible(r) && !strings.ContainsRune(keep, r) {
 			return ' '
 		}
 		return r
@@ -102,12 +107,7 @@ func safeFor(w io.Writer, text string) string {
 	if _, ok := terminal(w); !ok {
 		return text
 	}
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && invisible(r) {
-			return ' '
-		}
-		return r
-	}, strings.ReplaceAll(text, "\r\n", "\n"))
+	return replaceInvisible(strings.ReplaceAll(text, "\r\n", "\n"), "\n\t")
 }
 
 // withArticle returns a JSON kind with its article: an array, a number.
