@@ -31,7 +31,7 @@ import (
 const (
 	// closeGrace is how long the CLI has to exit by itself, and again after it was asked to.
 	closeGrace = time.Second
-	// closeWait is how long Close waits for callbacks and servers of the program that do not heed their contexts.
+	// closeWait is how long Close waits for callbacks and servers that ignore their contexts.
 	closeWait = 10 * time.Second
 	// callWait is how long a question about a call waits for the message with the call.
 	callWait = time.Second

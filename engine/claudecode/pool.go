@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// poolBackoff is the wait before a pool starts another CLI after a failure. It doubles up to poolMaxBackoff.
+	// poolBackoff is the wait before another start after a failure. It doubles up to poolMaxBackoff.
 	poolBackoff    = 100 * time.Millisecond
 	poolMaxBackoff = 30 * time.Second
 	// poolRest is how long a pool waits for the first answer of a CLI that it handed out before it starts

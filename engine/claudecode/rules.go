@@ -10,7 +10,6 @@ import (
 	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
-	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
 
@@ -109,24 +108,7 @@ func (s *session) ruleProblems(ctx context.Context) (problems []permission.Probl
 	if err != nil {
 		return nil, false
 	}
-	done = true
-	var tools []permission.Request
-	var unlisted []string
-	servers := make([]permission.Server, 0, len(status))
-	for _, st := range status {
-		servers = append(servers, permission.Server{Key: st.Name, Foreign: st.Scope == string(mcpconfig.ScopeProject)})
-		if st.Status != mcphost.StatusConnected {
-			unlisted = append(unlisted, st.Name)
-			done = done && st.Status != mcphost.StatusPending
-		}
-		for _, r := range st.Rejected { // their absence is reported elsewhere
-			tools = append(tools, permission.Request{Tool: toolname.Full(st.Name, r.Name), Server: st.Name, ToolName: r.Name})
-		}
-		for _, t := range st.Tools {
-			tools = append(tools, permission.Request{Tool: t.FullName, Server: st.Name, ToolName: t.Name})
-		}
-	}
-	o := s.opts
+	r, o := kit.Review(status), s.opts
 	p, _ := permission.NewPolicy(&permission.Options{Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools}) // the CLI reports faulty rules
-	return p.WithServers(permission.NewServers(servers...)).Review(ctx, tools, unlisted...), done
+	return p.WithServers(permission.NewServers(r.Servers...)).Review(ctx, r.Tools, r.Unlisted...), r.Settled
 }

@@ -391,7 +391,7 @@ func (e *emptyResponses) total(r *agent.Result) int {
 	case agent.ReasonAbortedStreaming:
 		last = true
 	case agent.ReasonCompleted, agent.ReasonStopHookPrevented:
-		// A turn without a request to the model is a success, too. Its num_turns, as the CLI counts, is at most 1.
+		// A turn without a request to the model is a success, too. Its num_turns is at most 1.
 		last = r.Subtype != agent.SubtypeSuccess || r.NumTurns > 1 && r.StructuredOutput == nil
 	case agent.ReasonBudgetExhausted:
 		last = r.StopReason != "" && r.StopReason != "tool_use" // else the turn ended before the next request

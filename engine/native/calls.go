@@ -263,7 +263,7 @@ const (
 	// maxErrorChars bounds the text of an error of the engine, in characters. Of a longer text both ends are
 	// kept, as [toolresult.Fit] does for errors of tools.
 	maxErrorChars = 10_000
-	// countReach is the multiple of the limit up to which the API counts a text that the estimate finds too long.
+	// countReach is the multiple of the limit up to which the API counts a text.
 	countReach = 4
 )
 

@@ -60,7 +60,8 @@ func (s *session) deliver(m *agent.User) {
 	s.delivered.add(m.UUID)
 }
 
-// addInput adds an input to the conversation. With ReplayUserMessages the program gets it as the model reads it.
+// addInput adds an input to the conversation. With ReplayUserMessages the program gets it in the form for
+// the model.
 func (s *session) addInput(in *agent.Input, parts []transcript.Part) {
 	s.history.AddUser(parts...)
 	if !s.opts.ReplayUserMessages {

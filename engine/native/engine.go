@@ -1,11 +1,9 @@
-// Package native runs agents in this process: a tool loop on the Messages API and an MCP host,
-// without a child process.
+// Package native runs agents in this process, by a tool loop on the Messages API and an MCP host.
 //
 //	for msg, err := range agent.Query(ctx, native.New(nil), "How many of AB-00017 are left?", opts) {
 //
-// The model is whatever speaks the Messages API. With nil options the credential and the address
-// come from the environment, as the official client has it: ANTHROPIC_API_KEY,
-// ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL.
+// It works with every server of the Messages API. With nil options the credential and the address come from
+// the environment: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL.
 package native
 
 import (
@@ -32,15 +30,15 @@ type Options struct {
 	APIKey, AuthToken string
 	// BaseURL is the address of the API. Empty means ANTHROPIC_BASE_URL, else the Anthropic API's own.
 	BaseURL string
-	// HTTPClient makes the requests. Nil means one with a connection pool of its own.
+	// HTTPClient makes the requests. Nil means one with the process's connection pool.
 	HTTPClient *http.Client
-	// ClientOptions are passed to the official client, after all others: Bedrock, Vertex, headers, middleware.
+	// ClientOptions are passed to the official client after all others: Bedrock, Vertex, headers, middleware.
 	ClientOptions []option.RequestOption
-	// MaxRetries is how often a request that failed for a passing reason is made again. Zero means
-	// [DefaultMaxRetries]; [NoRetries] means never. Where no connection can be made at all, because
-	// nobody listens or there is no such host, it is made again four times at most, within 8 seconds.
+	// MaxRetries limits the retries of a request that failed for a passing reason. Zero means
+	// [DefaultMaxRetries], [NoRetries] means none. If no connection can be made, because the address refuses
+	// it or the host does not exist, there are at most four retries, within 8 seconds.
 	MaxRetries int
-	// IdleTimeout is how long a response may be silent before it counts as broken. Zero means [DefaultIdleTimeout].
+	// IdleTimeout limits the time without data in a response. Zero means [DefaultIdleTimeout].
 	IdleTimeout time.Duration
 	// DefaultModel is the model of runs that name none. Empty means [DefaultModel].
 	DefaultModel string
@@ -48,14 +46,13 @@ type Options struct {
 	Prices map[string]Price
 	// DisablePromptCaching sends requests without cache breakpoints, for gateways that refuse them.
 	DisablePromptCaching bool
-	// ResultsDir is the folder in which results that are too large for the model are kept, and
-	// content that it cannot read: files of mode 0600, at most 1 GiB a session. Files in it stay.
-	// Empty means a folder of each session's own among the system's temporary files, which is
-	// removed when the session closes.
+	// ResultsDir is the folder for results that are too large for the model and content that it cannot
+	// read: files of mode 0600, at most 1 GiB a session, which are not removed. Empty means a temporary
+	// folder of each session, which is removed when the session closes.
 	ResultsDir string
-	// DisableToolReferences describes what a tool search has found in words, and sends the found
-	// tools like all others, for gateways that know neither tool references nor defer_loading. An
-	// engine that meets such a gateway does so by itself after its first refusal.
+	// DisableToolReferences describes the results of tool searches in words and sends found tools like all
+	// others, for gateways without tool references and defer_loading. After a refusal by such a gateway,
+	// the engine does so by itself.
 	DisableToolReferences bool
 }
 
@@ -66,7 +63,7 @@ type Engine struct {
 	indexes toolset.Indexes
 
 	mu     sync.Mutex       // guards the rest
-	shared *messages.Client // the client of sessions whose environment does not change it; nil until one is opened
+	shared *messages.Client // for sessions without variables for the client; nil before the first
 }
 
 var _ agent.Engine = (*Engine)(nil)
@@ -74,14 +71,14 @@ var _ agent.Engine = (*Engine)(nil)
 // A Price is what a model costs, in US dollars for a million tokens.
 type Price = messages.Price
 
-// PriceSource is the source of the built-in prices, and their day. The prices are an estimate: batch,
+// PriceSource is the source of the built-in prices and their date. The prices are an estimate: batch,
 // regional and agreed prices differ, and tools that the API runs cost extra.
 const PriceSource = messages.PriceSource
 
 // ErrNoCredentials is the error of Open if there is no credential. No request was made.
 var ErrNoCredentials = messages.ErrNoCredentials
 
-// New returns an engine. It does no I/O; what is wrong with the options is reported by Open.
+// New returns an engine. It does no I/O. Open reports invalid options.
 func New(o *Options) *Engine {
 	e := &Engine{}
 	if o != nil {

@@ -216,7 +216,7 @@ func (t *turn) promptBlocked(in *agent.Input) string {
 	return ""
 }
 
-// stopBlocked runs the hooks on the end of an answer. It returns the text with which the model has to go on, or "".
+// stopBlocked runs the hooks on the end of an answer. If the model has to go on, it returns the text for it.
 func (t *turn) stopBlocked(answerText string) string {
 	const event = "Stop"
 	in := &agent.Stop{HookInput: t.s.hookInput(event), StopHookActive: t.continued > 0, LastAssistantMessage: answerText}

@@ -14,8 +14,6 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/clip"
-	"github.com/tenon-sdk/tenon/internal/toolname"
-	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 )
@@ -204,8 +202,8 @@ func (s *session) rules() boundPolicy {
 	next := boundPolicy{from: policy, servers: bound.servers, hosts: hosts, revision: revision}
 	if next.servers == nil || !same {
 		var list []permission.Server
-		for _, st := range s.servers() { // those of a project's files are foreign
-			list = append(list, permission.Server{Key: st.Name, Foreign: st.Scope == string(mcpconfig.ScopeProject)})
+		for _, st := range s.servers() {
+			list = append(list, kit.RuleServer(st))
 		}
 		next.servers = permission.NewServers(list...)
 	}
@@ -235,23 +233,11 @@ func (s *session) reviewRules(ctx context.Context) {
 	if policy == s.reviewed {
 		return
 	}
-	var unlisted []string
-	var tools []permission.Request
-	for _, st := range s.servers() {
-		if st.Status != mcphost.StatusConnected {
-			unlisted = append(unlisted, st.Name)
-		}
-		for _, r := range st.Rejected {
-			tools = append(tools, permission.Request{Tool: toolname.Full(r.Server, r.Name), Server: r.Server, ToolName: r.Name})
-		}
-		for _, mt := range st.Tools {
-			tools = append(tools, (&toolset.Tool{Tool: mt}).Request())
-		}
-	}
+	r := kit.Review(s.serverStatus())
 	for _, own := range []string{toolset.SearchTool, readTool, listResourcesTool, readResourceTool, outputTool} {
-		tools = append(tools, permission.Request{Tool: own})
+		r.Tools = append(r.Tools, permission.Request{Tool: own})
 	}
-	problems := policy.Review(ctx, tools, unlisted...)
+	problems := policy.Review(ctx, r.Tools, r.Unlisted...)
 	if ctx.Err() != nil || s.permissions() != policy {
 		return // the servers have changed: the next request reviews again
 	}

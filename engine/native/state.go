@@ -121,7 +121,7 @@ type hostedServer struct {
 	name string
 }
 
-// serversWith returns the connected servers whose capabilities match and that the model may use, sorted by name.
+// serversWith returns the connected servers whose capabilities match, without forbidden ones, sorted by name.
 func (s *session) serversWith(match func(*mcp.ServerCapabilities) bool) []hostedServer {
 	var found []hostedServer
 	seen := map[string]bool{}

@@ -148,8 +148,8 @@ const (
 	maxFolders = 256
 )
 
-// serversAbove returns the names of the servers in dir and the folders above it, where the CLI looks for them.
-// It reports false if a file cannot be read.
+// serversAbove returns the names of the servers in dir and the folders above it, where the CLI looks for
+// them. It reports false if a file cannot be read.
 func serversAbove(dir string) (names []string, ok bool) {
 	at, err := filepath.Abs(dir)
 	if err != nil {

@@ -34,8 +34,8 @@ type Files struct {
 	above  []string                   // servers of files above the repository, which the CLI would use
 }
 
-// ReadFiles reads the files of o.SettingSources and o.Settings. Faulty files are problems. If o.Settings cannot
-// be used, the error is an [agent.OptionError].
+// ReadFiles reads the files of o.SettingSources and o.Settings. Faulty files are problems. If o.Settings
+// cannot be used, the error is an [agent.OptionError].
 func ReadFiles(o *agent.Options) (*Files, error) {
 	sources := o.SettingSources
 	if sources == nil {
@@ -90,8 +90,8 @@ func (f *Files) readServers(o *agent.Options, scopes []mcpconfig.Scope, env map[
 	}
 }
 
-// TrustFile returns the function that decides about the files of a checkout. Without one of the program's, the
-// sources that the program names are trusted.
+// TrustFile returns the function that decides about the files of a checkout. Without one of the program's,
+// the sources that the program names are trusted.
 func TrustFile(o *agent.Options) func(file string, contents []byte) bool {
 	switch {
 	case o.TrustFile != nil:

@@ -48,8 +48,8 @@ func fitBlock(ctx context.Context, b agent.Block) (fitted agent.Content, notes [
 	return agent.Content{b}, nil
 }
 
-// FitGivenImage fits an image of the program to the limits. Data that is not an image is left to the API. note
-// is empty if the image is unchanged.
+// FitGivenImage fits an image of the program to the limits. Data that is not an image is left to the API.
+// note is empty if the image is unchanged.
 func FitGivenImage(ctx context.Context, b *agent.ImageBlock) (fitted agent.Content, note string) {
 	if b.Source.Type != "base64" {
 		return nil, ""

@@ -195,7 +195,7 @@ func (l *Loader) source(raw json.RawMessage) string {
 	return ""
 }
 
-// documentContent reports whether the API takes raw as the content of a document: a text, or texts and images.
+// documentContent reports whether raw is content for a document: a text, or texts and images.
 func (l *Loader) documentContent(raw json.RawMessage) bool {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
