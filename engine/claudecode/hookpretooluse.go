@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,27 +46,20 @@ func (s *session) addPreToolUse(h *agent.Hooks) {
 
 // A preToolUse is the combined output of the program's hooks on a call.
 type preToolUse struct {
-	input    json.RawMessage // as the last hook left it
-	changed  bool
-	verdict  kit.Verdict
-	contexts []string
-	messages []string
-	stopped  bool
-	stop     string
+	input   json.RawMessage // as the last hook left it
+	changed bool
+	verdict kit.Verdict
+	out     agent.HookOutput
 }
 
 // runPreToolUse runs the hooks on PreToolUse that match a call, one after the other.
 func (s *session) runPreToolUse(ctx context.Context, in agent.PreToolUse) *preToolUse {
 	p := new(preToolUse)
 	p.input, p.verdict = kit.RunPreToolUse(ctx, s.runner, s.opts.Hooks.PreToolUse, in, func(o *agent.PreToolUseOutput, before, after json.RawMessage, changed bool) {
-		if o.SystemMessage != "" {
-			p.messages = append(p.messages, o.SystemMessage)
-		}
-		if o.AdditionalContext != "" {
-			p.contexts = append(p.contexts, o.AdditionalContext)
-		}
-		if o.Stop && !p.stopped {
-			p.stopped, p.stop = true, o.StopReason
+		p.out.SystemMessage = joinLines(p.out.SystemMessage, o.SystemMessage)
+		p.out.AdditionalContext = joinLines(p.out.AdditionalContext, o.AdditionalContext)
+		if o.Stop && !p.out.Stop {
+			p.out.Stop, p.out.StopReason = true, o.StopReason
 		}
 		if changed {
 			s.inputs.replace(in.ToolUseID, before, after)
@@ -75,21 +69,27 @@ func (s *session) runPreToolUse(ctx context.Context, in agent.PreToolUse) *preTo
 	return p
 }
 
+// joinLines joins texts by line ends. It leaves out empty ones.
+func joinLines(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
+}
+
 // reply returns the CLI's form of the output.
 func (p *preToolUse) reply(s *session) *hookReply {
-	r := s.reply("PreToolUse", agent.HookOutput{
-		SystemMessage: strings.Join(p.messages, "\n"), AdditionalContext: strings.Join(p.contexts, "\n"), Stop: p.stopped, StopReason: p.stop,
-	})
-	decision, reason := p.verdict.Decision, p.verdict.Reason()
-	if p.stopped { // else the CLI makes the call
-		decision, reason = permission.Deny, cmp.Or(reason, p.stop, "The turn was stopped before this tool call was made.")
+	r := s.reply("PreToolUse", p.out)
+	r.Specific.PermissionDecision, r.Specific.PermissionReason = p.verdict.Decision, p.verdict.Reason()
+	if p.out.Stop { // else the CLI makes the call
+		r.Specific.PermissionDecision = permission.Deny
+		r.Specific.PermissionReason = cmp.Or(r.Specific.PermissionReason, p.out.StopReason, textStopped)
 	}
-	r.Specific.PermissionDecision, r.Specific.PermissionReason = decision, reason
 	if p.changed {
 		r.Specific.UpdatedInput = p.input
 	}
 	return r
 }
+
+// textStopped answers calls after a hook has stopped the turn.
+const textStopped = "The turn was stopped before this tool call was made."
 
 // checkCall runs the program's hooks once more on a call of a server in this process whose input they
 // have not seen, because a hook of a settings file has changed it at the same time. It returns the
@@ -102,17 +102,16 @@ func (s *session) checkCall(ctx context.Context, server string, raw json.RawMess
 	p := s.runPreToolUse(ctx, agent.PreToolUse{ToolHookInput: agent.ToolHookInput{
 		HookInput: s.hookInput("PreToolUse"), ToolName: toolname.Full(server, c.name), ToolUseID: c.id, ToolInput: c.input,
 	}})
-	for _, text := range append(p.messages, p.contexts...) {
-		s.deliver(agent.HookOutput{SystemMessage: text})
-	}
+	s.deliver(agent.HookOutput{SystemMessage: p.out.SystemMessage})
+	s.deliver(agent.HookOutput{SystemMessage: p.out.AdditionalContext})
 	s.inputs.saw(c.id, p.input)
 	why := ""
 	switch {
 	case ctx.Err() != nil: // the hooks may have been cut short
 		why = "The call was given up while the program's hooks looked at it."
-	case p.stopped:
-		s.noteStop(true, p.stop)
-		why = cmp.Or(p.stop, "The turn was stopped before this tool call was made.")
+	case p.out.Stop:
+		s.noteStop(true, p.out.StopReason)
+		why = cmp.Or(p.out.StopReason, textStopped)
 	case p.verdict.Decision == "" || p.verdict.Decision == permission.Allow:
 		if p.changed {
 			raw = withInput(raw, p.input)

@@ -59,7 +59,6 @@ type Pool struct {
 	wg   sync.WaitGroup // one goroutine for each CLI that is kept ready
 
 	mu      sync.Mutex // guards the rest
-	closed  bool
 	ready   []*readySession // the one that has been ready longest first
 	changed chan struct{}   // closed and replaced when ready or failure changes
 	failure error           // of the last start; nil after a success
@@ -108,10 +107,13 @@ func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error
 	if fields := beyondDefaults(o); len(fields) > 0 {
 		return nil, &agent.UnsupportedError{Engine: "claude-code pool", Fields: fields}
 	}
-	s, err := p.take()
-	if err == nil && s == nil {
-		s, err = p.start(ctx)
+	if p.life.Err() != nil {
+		return nil, agent.ErrClosed
 	}
+	if s := p.take(); s != nil {
+		return s, nil
+	}
+	s, err := p.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,31 +121,28 @@ func (p *Pool) Open(ctx context.Context, o *agent.Options) (agent.Session, error
 }
 
 // take removes the session that has been ready longest. It returns nil if none is ready.
-func (p *Pool) take() (*session, error) {
+func (p *Pool) take() *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil, agent.ErrClosed
-	}
 	for len(p.ready) > 0 {
 		r := p.ready[0]
 		p.ready = p.ready[1:]
 		if r.s.alive() { // else offer closes it
 			close(r.taken)
-			return r.s, nil
+			return r.s
 		}
 	}
-	return nil, nil //nolint:nilnil // as documented
+	return nil
 }
 
 // Ready waits until the pool is full. If a CLI cannot be started, Ready returns the reason.
 func (p *Pool) Ready(ctx context.Context) error {
 	for {
 		p.mu.Lock()
-		full, failure, closed, changed := len(p.ready) >= p.size, p.failure, p.closed, p.changed
+		full, failure, changed := len(p.ready) >= p.size, p.failure, p.changed
 		p.mu.Unlock()
 		switch {
-		case closed:
+		case p.life.Err() != nil:
 			return agent.ErrClosed
 		case full:
 			return nil
@@ -152,6 +151,7 @@ func (p *Pool) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
+		case <-p.life.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -161,7 +161,6 @@ func (p *Pool) Ready(ctx context.Context) error {
 // Close ends the CLIs that are ready, within bounded time. Sessions that were handed out continue, and
 // their users close them. Close may be called more than once.
 func (p *Pool) Close() error {
-	p.update(func() { p.closed = true })
 	p.stop(errPoolClosed)
 	p.wg.Wait()
 	return nil
@@ -182,11 +181,7 @@ func (p *Pool) start(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, ok := client.Session().(*session)
-	if !ok {
-		return nil, fmt.Errorf("claude-code: the engine opened a %T", client.Session())
-	}
-	return s, nil
+	return client.Session().(*session), nil
 }
 
 // keepReady keeps one CLI ready until the pool is closed.
