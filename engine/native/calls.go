@@ -139,8 +139,8 @@ func (t *turn) await(c *call) *answer {
 		a := errorAnswer(c, textInterrupted)
 		return &a
 	}
-	if text := t.hidden(name); text != "" {
-		return misuse(c, "%s", text)
+	if r, ok := t.s.requestOf(name); ok && t.s.permissions().Hidden(r) {
+		return misuse(c, "%s", t.s.permissions().Decide(r).Message)
 	}
 	_, server, found := toolset.ServerOf(hosts, name, func(s mcphost.ServerStatus) bool { return s.Status != mcphost.StatusConnected })
 	switch {
@@ -152,21 +152,6 @@ func (t *turn) await(c *call) *answer {
 		return misuse(c, "No such tool available: %s. Look for one with %s", name, toolset.SearchTool)
 	}
 	return misuse(c, textNoTool, name)
-}
-
-// hidden returns why a tool is hidden from the model. It is empty if no server has the tool.
-func (t *turn) hidden(name string) string {
-	for _, h := range t.s.hosts() {
-		mt, ok := h.Tool(name)
-		if !ok {
-			continue
-		}
-		tl := &toolset.Tool{Tool: mt, Host: h}
-		if p := t.s.permissions(); p.Hidden(tl.Request()) {
-			return p.Decide(tl.Request()).Message
-		}
-	}
-	return ""
 }
 
 // call asks for permission and calls the tool.

@@ -217,14 +217,14 @@ func (s *session) rules() boundPolicy {
 	return next
 }
 
-// requestOf returns a call of a tool, by its full name, for the rules.
-func (s *session) requestOf(name string) permission.Request {
+// requestOf returns a call of a tool, by its full name, for the rules. It reports false if no server has the tool.
+func (s *session) requestOf(name string) (permission.Request, bool) {
 	for _, h := range s.hosts() {
 		if mt, ok := h.Tool(name); ok {
-			return (&toolset.Tool{Tool: mt, Host: h}).Request()
+			return (&toolset.Tool{Tool: mt}).Request(), true
 		}
 	}
-	return permission.Request{Tool: name}
+	return permission.Request{Tool: name}, false
 }
 
 // reviewRules warns once of each rule that can only be a mistake, as far as the connected servers show.

@@ -182,7 +182,8 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 		ToolName string `json:"tool_name"`
 	}
 	_ = json.Unmarshal(event, &about)
-	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(h.s.requestOf(about.ToolName))
+	r, _ := h.s.requestOf(about.ToolName)
+	return about.ToolName == "" || h.covers.WithServers(h.s.knownServers()).Hidden(r)
 }
 
 // A hookReply is the answer of a hook's tool in the form of Claude Code's hooks.
