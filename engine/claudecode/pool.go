@@ -58,7 +58,7 @@ type Pool struct {
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup // one goroutine for each CLI that is kept ready
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex      // guards the rest
 	ready   []*readySession // the one that has been ready longest first
 	changed chan struct{}   // closed and replaced when ready or failure changes
 	failure error           // of the last start; nil after a success

@@ -207,3 +207,13 @@ func NoteVariables(o *agent.Options, problems []mcphost.EnvProblem) {
 		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Type: "invalid_environment", Message: p.String()})
 	}
 }
+
+// otherHooks returns the hooks of files that need no trust: the user's and the program's.
+func otherHooks(o *agent.Options) []mcpconfig.ToolHook {
+	sources := []mcpconfig.Scope{}
+	if slices.Contains(o.SettingSources, agent.SourceUser) {
+		sources = append(sources, mcpconfig.ScopeUser)
+	}
+	s, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{Dir: o.Dir, SettingSources: sources, Settings: o.Settings, LookupEnv: Lookup(o.Env)})
+	return s.Hooks
+}
