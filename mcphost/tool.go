@@ -82,18 +82,18 @@ type Progress struct {
 
 // A Resource is a resource of a server.
 type Resource struct {
-	Server string
+	Server string `json:"server"`
 	*mcp.Resource
 }
 
 // A ResourceTemplate is a resource template of a server.
 type ResourceTemplate struct {
-	Server string
+	Server string `json:"server"`
 	*mcp.ResourceTemplate
 }
 
 // A Prompt is a prompt of a server.
 type Prompt struct {
-	Server string
+	Server string `json:"server"`
 	*mcp.Prompt
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+
+	"github.com/tenon-sdk/tenon/mcphost"
 )
 
 func newResourcesCommand(p *process, f *mcpFlags) *cobra.Command {
@@ -20,21 +22,10 @@ first line of the description.`,
 	}, "print JSON", (*session).resources)
 }
 
-// resourceRow and templateRow are the JSON forms of a resource and of a resource template.
-type resourceRow struct {
-	Server string `json:"server"`
-	*mcp.Resource
-}
-
-type templateRow struct {
-	Server string `json:"server"`
-	*mcp.ResourceTemplate
-}
-
 // resourceList is the JSON form of 'tenon mcp resources'.
 type resourceList struct {
-	Resources []resourceRow `json:"resources"`
-	Templates []templateRow `json:"resourceTemplates"`
+	Resources []mcphost.Resource         `json:"resources"`
+	Templates []mcphost.ResourceTemplate `json:"resourceTemplates"`
 }
 
 func (s *session) resources(ctx context.Context, args []string) error {
@@ -48,17 +39,14 @@ func (s *session) resources(ctx context.Context, args []string) error {
 		return s.connectedError(server, err)
 	}
 	s.report()
-	list := resourceList{[]resourceRow{}, []templateRow{}}
 	t := s.newTable()
 	for _, r := range resources {
-		list.Resources = append(list.Resources, resourceRow(r))
 		t.add(r.Server, r.URI, firstLine(r.Description, r.Name))
 	}
 	for _, r := range templates {
-		list.Templates = append(list.Templates, templateRow(r))
 		t.add(r.Server, r.URITemplate, firstLine(r.Description, r.Name))
 	}
-	return s.print(list, t)
+	return s.print(resourceList{append([]mcphost.Resource{}, resources...), append([]mcphost.ResourceTemplate{}, templates...)}, t)
 }
 
 func newReadCommand(p *process, f *mcpFlags) *cobra.Command {
@@ -106,12 +94,6 @@ left out), and the first line of the description.`,
 	}, "print JSON", (*session).prompts)
 }
 
-// promptRow is the JSON form of a prompt.
-type promptRow struct {
-	Server string `json:"server"`
-	*mcp.Prompt
-}
-
 func (s *session) prompts(ctx context.Context, args []string) error {
 	server := strings.Join(args, "")
 	prompts, err := s.host.Prompts(ctx, server)
@@ -119,13 +101,11 @@ func (s *session) prompts(ctx context.Context, args []string) error {
 		return s.connectedError(server, err)
 	}
 	s.report()
-	rows := []promptRow{}
 	t := s.newTable()
 	for _, pr := range prompts {
-		rows = append(rows, promptRow(pr))
 		t.add(pr.Server, promptUse(pr.Prompt), firstLine(pr.Description, pr.Title))
 	}
-	return s.print(rows, t)
+	return s.print(append([]mcphost.Prompt{}, prompts...), t)
 }
 
 // promptUse returns a prompt's name with its arguments.
