@@ -113,7 +113,7 @@ func objectArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 		}
 	} else if name, isFile := strings.CutPrefix(arg, "@"); isFile {
 		where = name + " is"
-		if data, err = readNamed(ctx, p.path(name)); err != nil {
+		if data, err = readNamed(ctx, name); err != nil {
 			return nil, usagef("reading the arguments from %s: %v", name, file.Cause(err))
 		}
 	}

@@ -78,12 +78,13 @@ type shell struct {
 }
 
 func newShell(t *testing.T, url string) *shell {
+	t.Chdir(t.TempDir())
 	config := fmt.Sprintf(`{"mcpServers": {"secure": {"type": "http", "url": %q}}}`, url)
 	return &shell{t, t.TempDir(), t.TempDir(), []string{"--strict-mcp-config", "--mcp-config", config}}
 }
 
 func (s *shell) process(in io.Reader, out, errs io.Writer) *process {
-	return &process{in: in, out: out, err: errs, environ: []string{"XDG_CONFIG_HOME=" + s.config}, dir: s.dir}
+	return &process{in: in, out: out, err: errs, environ: []string{"XDG_CONFIG_HOME=" + s.config}}
 }
 
 // tenon runs a command, wants the exit status, and gives both outputs.

@@ -103,7 +103,7 @@ func (f *mcpFlags) with(ctx context.Context, p *process, names []string, do func
 	env := srv.environment(p)
 	variables := variableProblems(env)
 	srv.problems = append(srv.problems, variables...)
-	o := mcphost.Options{Servers: srv.configs, Dir: p.dir, Env: env, ConnectTimeout: f.connectTimeout}
+	o := mcphost.Options{Servers: srv.configs, Env: env, ConnectTimeout: f.connectTimeout}
 	if f.verbose {
 		lines := newStderrView(p, pr)
 		defer lines.close()

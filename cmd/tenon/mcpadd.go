@@ -257,7 +257,7 @@ func runImport(ctx context.Context, p *process, path string, only []string, scop
 			return err
 		}
 	}
-	data, err := readNamed(ctx, p.path(path))
+	data, err := readNamed(ctx, path)
 	if err != nil {
 		return usagef("reading %s: %v", path, file.Cause(err))
 	}

@@ -214,7 +214,7 @@ func (s *session) saveResult(r *mcpserver.Result, name string) error {
 	case blobs == 0:
 		data, texts = []byte(endLine(resultText(r))), nil
 	}
-	if err := os.WriteFile(s.path(name), data, 0o644); err != nil {
+	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", name, file.Cause(err))
 	}
 	fmt.Fprintf(s.process.err, "tenon: wrote %d bytes to %s\n", len(data), visible(name))

@@ -39,7 +39,7 @@ var errNoHome = errors.New("there is no home directory for ~/.claude.json: set H
 
 // target returns the place for new entries of a scope.
 func (p *process) target(scope mcpconfig.Scope) (target, error) {
-	dir, err := p.workDir()
+	dir, err := workDir()
 	if err != nil {
 		return target{}, err
 	}
@@ -170,7 +170,7 @@ func (t target) update(p *process, mode fs.FileMode, edit func(doc []byte) ([]by
 
 // noEntry returns the error for a name without an entry.
 func (p *process) noEntry(name string) error {
-	cfg, _ := mcpconfig.Load(&mcpconfig.LoadOptions{Dir: p.dir, LookupEnv: p.lookupEnv}) // names for a hint, no more
+	cfg, _ := mcpconfig.Load(&mcpconfig.LoadOptions{LookupEnv: p.lookupEnv}) // names for a hint, no more
 	return usagef("no server %q in .mcp.json or ~/.claude.json%s", name, didYouMean(name, cfg.Names()))
 }
 

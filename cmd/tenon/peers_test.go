@@ -55,7 +55,8 @@ func realServers(t *testing.T) (dir string) {
 func tenonIn(t *testing.T, dir string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := &process{in: strings.NewReader(""), out: &out, err: &errs, environ: append(os.Environ(), "TENON_TRUST_PROJECT=1"), dir: dir}
+	t.Chdir(dir)
+	p := &process{in: strings.NewReader(""), out: &out, err: &errs, environ: append(os.Environ(), "TENON_TRUST_PROJECT=1")}
 	if code := run(t.Context(), append(args, "--setting-sources", "project"), p); code != exitOK {
 		t.Fatalf("tenon %q: exit status %d\nstdout: %s\nstderr: %s", args, code, &out, &errs)
 	}

@@ -22,15 +22,11 @@ type process struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  []string // as os.Environ returns it
-	dir      string   // the working directory; empty means the process's own
 	kill     *killList
 }
 
 // workDir returns the working directory.
-func (p *process) workDir() (string, error) {
-	if p.dir != "" {
-		return p.dir, nil
-	}
+func workDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("the working directory cannot be found (%w); was it deleted? Change to another one", file.Cause(err))
@@ -98,14 +94,6 @@ func terminal(stream any) (*os.File, bool) {
 // ansi reports whether escape sequences may be written to a terminal.
 func (p *process) ansi() bool {
 	return p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-}
-
-// path resolves a name against the working directory.
-func (p *process) path(name string) string {
-	if p.dir == "" || filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(p.dir, name)
 }
 
 // warn writes a warning to standard error, in colour on a terminal.

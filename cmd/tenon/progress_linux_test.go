@@ -120,10 +120,11 @@ func (s *screen) runOn(environ []string, pattern string, args ...string) (code i
 	s.t.Helper()
 	ctx, cancel := context.WithCancelCause(s.t.Context())
 	defer cancel(nil)
+	s.t.Chdir(s.t.TempDir())
 	var out bytes.Buffer
 	done := make(chan int)
 	go func() {
-		done <- run(ctx, args, &process{in: strings.NewReader(""), out: &out, err: s.tty, environ: environ, dir: s.t.TempDir()})
+		done <- run(ctx, args, &process{in: strings.NewReader(""), out: &out, err: s.tty, environ: environ})
 	}()
 	s.waitFor(pattern)
 	cancel(&signalError{syscall.SIGINT})
@@ -177,11 +178,12 @@ func TestProgressWithoutEscapeSequences(t *testing.T) {
 
 // A terminal as standard output gets colours, and nothing else does.
 func TestStatusTableOnATerminal(t *testing.T) {
+	t.Chdir(t.TempDir())
 	s := newScreen(t)
 	done := make(chan int)
 	go func() {
 		done <- run(t.Context(), []string{"mcp", "list", "--strict-mcp-config", "--mcp-config", serverConfig("calc", "exit3")},
-			&process{in: strings.NewReader(""), out: s.tty, err: s.tty, environ: xterm, dir: t.TempDir()})
+			&process{in: strings.NewReader(""), out: s.tty, err: s.tty, environ: xterm})
 	}()
 	s.waitFor(`exit3[^$]*missing KEY`)
 	if code := <-done; code != exitOK {
@@ -198,12 +200,13 @@ func TestStatusTableOnATerminal(t *testing.T) {
 
 // JSON on a terminal holds nothing that a terminal obeys, and is the same JSON.
 func TestJSONOnATerminal(t *testing.T) {
+	t.Chdir(t.TempDir())
 	const odd = "a\u009b31mb\u202ec\x7fd\U000e0041e"
 	s := newScreen(t)
 	done := make(chan int)
 	go func() {
 		done <- run(t.Context(), []string{"mcp", "call", "calc", "echo", `{"text": "` + odd + `"}`, "--json", "--strict-mcp-config", "--mcp-config", serverConfig("calc")},
-			&process{in: strings.NewReader(""), out: s.tty, err: io.Discard, environ: xterm, dir: t.TempDir()})
+			&process{in: strings.NewReader(""), out: s.tty, err: io.Discard, environ: xterm})
 	}()
 	s.waitFor(`\n}\r\n`)
 	if code := <-done; code != exitOK {
@@ -238,12 +241,13 @@ func TestProjectServersAreAskedAbout(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(serverConfig("calc")), 0o644); err != nil {
 				t.Fatal(err)
 			}
+			t.Chdir(dir)
 			env := append([]string{"HOME=" + home}, xterm...)
 			s := newScreen(t)
 			var out bytes.Buffer
 			done := make(chan int)
 			go func() {
-				done <- run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: s.tty, out: &out, err: s.tty, environ: env, dir: dir})
+				done <- run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: s.tty, out: &out, err: s.tty, environ: env})
 			}()
 			s.waitFor(`\[N\]o: `)
 			if !strings.Contains(s.visible(), "  calc: srv calc\n") {
@@ -257,7 +261,7 @@ func TestProjectServersAreAskedAbout(t *testing.T) {
 			}
 			// Once more, where nobody can be asked.
 			out.Reset()
-			code := run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: strings.NewReader(""), out: &out, err: io.Discard, environ: env, dir: dir})
+			code := run(t.Context(), []string{"mcp", "list", "--setting-sources", "project"}, &process{in: strings.NewReader(""), out: &out, err: io.Discard, environ: env})
 			if code != exitOK || !regexp.MustCompile(tt.again).Match(out.Bytes()) {
 				t.Errorf("again: exit status %d, want 0; want %s in\n%s", code, tt.again, &out)
 			}

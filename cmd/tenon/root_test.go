@@ -97,7 +97,8 @@ func TestUsageErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := run(t.Context(), tt.args, &process{in: strings.NewReader(""), out: &out, err: &errs, dir: t.TempDir()})
+			t.Chdir(t.TempDir())
+			code := run(t.Context(), tt.args, &process{in: strings.NewReader(""), out: &out, err: &errs})
 			if code != exitUsage || out.Len() > 0 || errs.String() != "tenon: "+tt.want+"\n" {
 				t.Errorf("tenon %q: exit status %d, want 2; stdout %q, want none\n got %s\nwant tenon: %s", tt.args, code, &out, &errs, tt.want)
 			}

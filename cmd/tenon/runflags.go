@@ -105,7 +105,7 @@ func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *server
 		return nil, err
 	}
 	for _, dir := range f.o.AdditionalDirectories {
-		switch info, err := os.Stat(p.path(dir)); {
+		switch info, err := os.Stat(dir); {
 		case err != nil:
 			return nil, usagef("--add-dir %s: %v", dir, file.Cause(err))
 		case !info.IsDir():
@@ -113,7 +113,6 @@ func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *server
 		}
 	}
 	o := f.o
-	o.Dir = p.dir
 	o.Env = srv.environment(p)
 	o.OutputSchema = schema
 	o.MCPServers = srv.configs
@@ -145,7 +144,7 @@ func schemaArg(ctx context.Context, p *process, arg string) (json.RawMessage, er
 	data := []byte(arg)
 	if isFile {
 		var err error
-		if data, err = readNamed(ctx, p.path(name)); err != nil {
+		if data, err = readNamed(ctx, name); err != nil {
 			return nil, usagef("--json-schema: reading %s: %v", name, file.Cause(err))
 		}
 	}

@@ -52,7 +52,7 @@ type loaded struct {
 
 // load reads the configuration. Only a fault of a flag is an error; any other is a problem.
 func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
-	if _, err := p.workDir(); err != nil {
+	if _, err := workDir(); err != nil {
 		return nil, err
 	}
 	if err := f.readPipes(ctx, p); err != nil {
@@ -74,10 +74,10 @@ func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
 	clear(f.trust.untrusted)
 	// The run that the settings are for reports their other problems.
 	settings, _ := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
-		Dir: p.dir, SettingSources: scopes, Settings: f.more, TrustFile: f.trust.trusts, LookupEnv: p.lookupEnv,
+		SettingSources: scopes, Settings: f.more, TrustFile: f.trust.trusts, LookupEnv: p.lookupEnv,
 	})
 	cfg, problems := mcpconfig.Load(&mcpconfig.LoadOptions{
-		Dir: p.dir, SettingSources: scopes, MCPConfigs: f.configs, Strict: f.strict, TrustFile: f.trust.trusts,
+		SettingSources: scopes, MCPConfigs: f.configs, Strict: f.strict, TrustFile: f.trust.trusts,
 		LookupEnv: func(name string) (string, bool) {
 			if v, ok := settings.Env[name]; ok {
 				return v, true
@@ -101,11 +101,11 @@ func (f *serverFlags) load(ctx context.Context, p *process) (*loaded, error) {
 // them. A pipe, such as the shell's <(...), can be read once, and may have no writer.
 func (f *serverFlags) readPipes(ctx context.Context, p *process) error {
 	read := func(flag string, value *string) error {
-		info, err := os.Stat(p.path(*value))
+		info, err := os.Stat(*value)
 		if err != nil || info.Mode().IsRegular() || info.IsDir() {
 			return nil //nolint:nilerr // JSON, or a fault that the reader of the file reports
 		}
-		text, err := readNamed(ctx, p.path(*value))
+		text, err := readNamed(ctx, *value)
 		switch {
 		case ctx.Err() != nil:
 			return err

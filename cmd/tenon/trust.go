@@ -210,7 +210,7 @@ func newTrustCommand(p *process) *cobra.Command {
 
 // projectFiles reads the files of the project as a run would.
 func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
-	if _, err := p.workDir(); err != nil {
+	if _, err := workDir(); err != nil {
 		return nil, nil, err
 	}
 	approved, err := p.approvals()
@@ -219,10 +219,10 @@ func (p *process) projectFiles() (*projectTrust, []mcpconfig.Problem, error) {
 	}
 	t := newTrust(approved)
 	_, problems := mcpconfig.LoadSettings(&mcpconfig.SettingsOptions{
-		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
+		SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject, mcpconfig.ScopeLocal}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
 	})
 	_, more := mcpconfig.Load(&mcpconfig.LoadOptions{
-		Dir: p.dir, SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
+		SettingSources: []mcpconfig.Scope{mcpconfig.ScopeProject}, TrustFile: t.trusts, LookupEnv: p.lookupEnv,
 	})
 	return t, append(problems, more...), nil
 }
@@ -283,7 +283,7 @@ func (p *process) pick(files map[string][]byte, args []string) (map[string][]byt
 // places returns the paths under which a file or folder may have been approved. It does not follow
 // a symbolic link in the place of a file; see [approvals.has].
 func places(p *process, arg string) []string {
-	path, err := filepath.Abs(p.path(arg))
+	path, err := filepath.Abs(arg)
 	if err != nil {
 		path = arg
 	}

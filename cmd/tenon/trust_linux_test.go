@@ -26,9 +26,10 @@ func ask(t *testing.T, files map[string]string, args ...string) *prompt {
 	for name, text := range files {
 		p.write(name, text)
 	}
+	t.Chdir(p.dir)
 	env := append([]string{"HOME=" + p.home}, xterm...)
 	go func() {
-		p.done <- run(t.Context(), args, &process{in: p.tty, out: &p.out, err: p.tty, environ: env, dir: p.dir})
+		p.done <- run(t.Context(), args, &process{in: p.tty, out: &p.out, err: p.tty, environ: env})
 	}()
 	p.waitFor(`\[N\]o: `)
 	return p

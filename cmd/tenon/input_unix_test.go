@@ -28,11 +28,12 @@ func TestPipesAreReadUntilTheEnd(t *testing.T) {
 		{"run", "--offline", "hi", "--json-schema", "@" + pipe},
 	} {
 		t.Run(strings.Join(args[:2], " ")+" "+args[len(args)-2], func(t *testing.T) {
+			t.Chdir(t.TempDir())
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			var out, errs bytes.Buffer
 			done := make(chan int)
-			p := &process{in: strings.NewReader(""), out: &out, err: &errs, environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, dir: t.TempDir()}
+			p := &process{in: strings.NewReader(""), out: &out, err: &errs, environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}}
 			go func() { done <- run(ctx, args, p) }()
 			writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // opens when the command has opened it
 			if err != nil {
