@@ -80,6 +80,9 @@ type handshake struct {
 	err  error
 }
 
+// lateAnswer is how long a late answer to server/discover is waited for after initialize has failed.
+const lateAnswer = time.Second
+
 // negotiate sends server/discover and, if that fails or takes too long, initialize. The first good
 // answer decides: a slow server may answer both, and one of version 2026-07-28 refuses the second.
 func (c *Client) negotiate(ctx context.Context, discover bool) (Info, error) {
@@ -106,6 +109,15 @@ func (c *Client) negotiate(ctx context.Context, discover bool) (Info, error) {
 	for {
 		select {
 		case h := <-initialized:
+			if h.err != nil && discovered != nil {
+				select { // the server may refuse initialize because it has just answered server/discover
+				case late := <-discovered:
+					if late.err == nil {
+						return late.info, nil
+					}
+				case <-time.After(lateAnswer):
+				}
+			}
 			return h.info, h.err
 		case h := <-discovered:
 			if h.err == nil {
