@@ -31,12 +31,9 @@ type verdict struct {
 }
 
 func newVerdict(r *permission.PromptResult, toolUseID string) *verdict {
-	v := &verdict{
-		Behavior: r.Behavior, Input: r.UpdatedInput, Permissions: r.UpdatedPermissions,
-		Message: r.Message, Interrupt: r.Interrupt, ToolUseID: toolUseID,
-	}
-	if v.Behavior == permission.Deny && v.Message == "" {
-		v.Message = "The call was denied." // the CLI requires a text
+	v := &verdict{r.Behavior, r.UpdatedInput, r.UpdatedPermissions, r.Message, r.Interrupt, toolUseID}
+	if v.Behavior == permission.Deny {
+		v.Message = cmp.Or(v.Message, "The call was denied.") // the CLI requires a text
 	}
 	return v
 }
@@ -293,16 +290,14 @@ func (s *session) startHooks(ctx context.Context, input json.RawMessage) (any, e
 	if s.opts.Resume != (agent.Resume{}) {
 		source = "resume"
 	}
-	var texts []string
 	outs, _ := kit.RunHooks(ctx, s.runner, in.HookEventName, s.opts.Hooks.SessionStart, source, false, // guards nothing: no error
 		&agent.SessionStart{HookInput: in, Source: source, Model: s.opts.Model})
+	var all agent.HookOutput
 	for _, o := range outs {
 		s.deliver(agent.HookOutput{SystemMessage: o.SystemMessage})
-		if o.AdditionalContext != "" {
-			texts = append(texts, o.AdditionalContext)
-		}
+		all.AdditionalContext = joinLines(all.AdditionalContext, o.AdditionalContext)
 	}
-	return s.reply("UserPromptSubmit", agent.HookOutput{AdditionalContext: strings.Join(texts, "\n")}), nil
+	return s.reply("UserPromptSubmit", all), nil
 }
 
 // runSessionEnd runs the hooks on the end of a session that had an input.

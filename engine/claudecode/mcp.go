@@ -163,7 +163,7 @@ func (s *session) ReconnectMCPServer(ctx context.Context, name string) error {
 	if h := s.servers.hostOf(name); h != nil {
 		return h.Reconnect(ctx, name)
 	}
-	if !s.servers.has(name) {
+	if s.servers.find(name) == nil {
 		return s.control(ctx, "mcp_reconnect", map[string]string{"serverName": name}, nil)
 	}
 	if err := s.SetMCPServerEnabled(ctx, name, false); err != nil {

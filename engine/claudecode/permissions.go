@@ -59,7 +59,7 @@ func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any,
 	case v == nil:
 		v = s.deny(q, s.nobodyToAsk(ctx, q))
 	case v.Behavior == permission.Allow && isEmptyObject(v.UpdatedInput) && !isEmptyObject(q.Input):
-		if !s.servers.has(q.Server.Name) {
+		if s.servers.find(q.Server.Name) == nil {
 			v = s.deny(q, "The call was allowed with no arguments at all, which the Claude Code CLI cannot do for this tool.")
 			break
 		}

@@ -241,9 +241,6 @@ func (v *servers) find(name string) *attachedServer {
 	return v.attached[name]
 }
 
-// has reports whether a server in this process has the name.
-func (v *servers) has(name string) bool { return v.find(name) != nil }
-
 // listWait is how long the start of the CLI waits for the tools of servers in this process.
 const listWait = 50 * time.Millisecond
 

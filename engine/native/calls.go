@@ -42,8 +42,8 @@ func misuse(c *call, format string, args ...any) *answer {
 // runCalls runs the calls of one response and returns the answers in the order of the calls. Parallel calls
 // that follow each other run concurrently, up to the limit; every other call waits for all before it. Each
 // answer is reported as soon as all before it are.
-func (t *turn) runCalls(calls []*call) []answer {
-	answers := make([]answer, len(calls))
+func (t *turn) runCalls(calls []*call) []*answer {
+	answers := make([]*answer, len(calls))
 	for start := 0; start < len(calls); {
 		end := start + 1
 		if t.resolve(calls[start]) {
@@ -66,7 +66,7 @@ func (t *turn) resolve(c *call) bool {
 }
 
 // runGroup runs calls concurrently.
-func (t *turn) runGroup(calls []*call, answers []answer) {
+func (t *turn) runGroup(calls []*call, answers []*answer) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, t.s.opts.MaxToolConcurrency)
 	done := make([]chan struct{}, len(calls))
@@ -87,7 +87,7 @@ func (t *turn) runGroup(calls []*call, answers []answer) {
 }
 
 // runOne answers one call, whatever happens.
-func (t *turn) runOne(c *call) (a answer) {
+func (t *turn) runOne(c *call) (a *answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.opts.Logger.Error("panic in a tool call", "tool", c.use.Name, "panic", p)
@@ -105,14 +105,14 @@ func (t *turn) runOne(c *call) (a answer) {
 	}
 	if c.tool == nil {
 		if missing := t.await(c); missing != nil {
-			return *missing
+			return missing
 		}
 	}
 	return t.call(c)
 }
 
 // unmade answers a call that is not made because the turn is over.
-func (t *turn) unmade(c *call) answer {
+func (t *turn) unmade(c *call) *answer {
 	if t.ctx.Err() != nil {
 		return errorAnswer(c, textInterrupted)
 	}
@@ -136,8 +136,7 @@ func (t *turn) await(c *call) *answer {
 		}
 	}
 	if t.ctx.Err() != nil {
-		a := errorAnswer(c, textInterrupted)
-		return &a
+		return errorAnswer(c, textInterrupted)
 	}
 	if r, ok := t.s.requestOf(name); ok && t.s.permissions().Hidden(r) {
 		return misuse(c, "%s", t.s.permissions().Decide(r).Message)
@@ -155,17 +154,17 @@ func (t *turn) await(c *call) *answer {
 }
 
 // call asks for permission and calls the tool.
-func (t *turn) call(c *call) answer {
+func (t *turn) call(c *call) *answer {
 	args := c.tool.Model.RestoreArgs(c.use.Input)
 	args, denied := t.permit(c, args)
 	if denied != nil {
-		return *denied
+		return denied
 	}
 	if t.ctx.Err() != nil || t.stopped.Load() {
 		return t.unmade(c)
 	}
 	began := time.Now()
-	var a answer
+	var a *answer
 	if c.tool.Own {
 		a = t.callOwn(c, args)
 	} else {
@@ -174,7 +173,7 @@ func (t *turn) call(c *call) answer {
 	return t.postToolUse(c, args, time.Since(began), a)
 }
 
-func (t *turn) callServer(c *call, args json.RawMessage) answer {
+func (t *turn) callServer(c *call, args json.RawMessage) *answer {
 	res, err := c.tool.Host.CallServer(t.ctx, c.tool.Server, c.tool.Name, args, &mcphost.CallOptions{ToolUseID: c.use.ID, Session: t.s.opts.SessionID})
 	switch {
 	case t.ctx.Err() != nil:
@@ -188,11 +187,11 @@ func (t *turn) callServer(c *call, args json.RawMessage) answer {
 const textNoTool = "No such tool available: %s"
 
 // failedCall answers a call that has no result.
-func failedCall(c *call, err error) answer {
+func failedCall(c *call, err error) *answer {
 	ce, isCall := errors.AsType[*mcphost.CallError](err)
 	switch {
 	case errors.Is(err, mcphost.ErrUnknownTool), errors.Is(err, mcphost.ErrUnknownServer):
-		return *misuse(c, textNoTool, c.use.Name)
+		return misuse(c, textNoTool, c.use.Name)
 	case isCall:
 		return errorAnswer(c, ce.Error())
 	case errors.Is(err, context.DeadlineExceeded):
@@ -202,7 +201,7 @@ func failedCall(c *call, err error) answer {
 }
 
 // convert answers a call with the tool's result, in the forms for the model and the program.
-func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) answer {
+func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) *answer {
 	t.s.named.addFrom(c.tool.Server, res)
 	blocks := toolresult.Convert(t.ctx, c.tool.Server, c.tool.Name, res, &toolresult.ConvertOptions{Save: t.s.store.Save})
 	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(c.tool.Server, c.tool.Name, res.IsError, c.tool.MaxResultSize)))
@@ -212,7 +211,7 @@ func (t *turn) convert(c *call, args json.RawMessage, res *mcpserver.Result) ans
 	if len(content) == 0 {
 		content = noOutput(c)
 	}
-	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, IsError: res.IsError, Content: content}, raw: rawResult(res)}
+	return &answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, IsError: res.IsError, Content: content}, raw: rawResult(res)}
 }
 
 // noOutput stands for an empty result.

@@ -36,7 +36,7 @@ func newReadTool() *toolset.Tool {
 }
 
 // readStored answers a call of readTool.
-func (t *turn) readStored(c *call, args json.RawMessage) answer {
+func (t *turn) readStored(c *call, args json.RawMessage) *answer {
 	var in struct {
 		Path string `json:"path"`
 		toolresult.Query
@@ -55,11 +55,11 @@ func (t *turn) readStored(c *call, args json.RawMessage) answer {
 }
 
 // textAnswer answers a call of one of the engine's own tools with a text.
-func textAnswer(c *call, text string) answer {
+func textAnswer(c *call, text string) *answer {
 	if transcript.IsBlank(text) {
 		text = "(nothing but white space)"
 	}
-	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: transcript.Encode(text)}
+	return &answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(text)}, raw: transcript.Encode(text)}
 }
 
 // adoptResults lets the model read the stored results of an earlier run in [Options.ResultsDir] that a

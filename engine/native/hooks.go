@@ -143,7 +143,7 @@ func (t *turn) notify(c *call) {
 }
 
 // postToolUse runs the hooks after a call and lets them change its answer.
-func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a answer) answer {
+func (t *turn) postToolUse(c *call, args json.RawMessage, took time.Duration, a *answer) *answer {
 	hooks := t.s.opts.Hooks
 	if a.result.IsError {
 		const event = "PostToolUseFailure"
@@ -190,7 +190,7 @@ func (t *turn) cleanContent(c *call, content agent.Content) agent.Content {
 }
 
 // postToolBatch runs the hooks after all calls of a response.
-func (t *turn) postToolBatch(calls []*call, answers []answer) {
+func (t *turn) postToolBatch(calls []*call, answers []*answer) {
 	const event = "PostToolBatch"
 	in := &agent.PostToolBatch{HookInput: t.s.hookInput(event)}
 	for i, c := range calls {

@@ -326,7 +326,7 @@ func (t *turn) answerCalls(calls []*call) *agent.Result {
 }
 
 // report emits the answer to a call.
-func (t *turn) report(a answer) {
+func (t *turn) report(a *answer) {
 	m := t.s.userMessage(agent.Content{a.result})
 	m.ToolUseResult = a.raw
 	t.s.deliver(m)

@@ -56,8 +56,7 @@ func (t *turn) deny(c *call, args json.RawMessage, d permission.Decision, text s
 			Message   string `json:"message"`
 		}{c.use.Name, c.use.ID, string(d.Reason), d.Rule, text})
 	}
-	a := errorAnswer(c, text)
-	return &a
+	return errorAnswer(c, text)
 }
 
 // ask asks the hooks, the program or its prompt tool about a call.
@@ -68,8 +67,7 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 	}
 	switch {
 	case t.ctx.Err() != nil || t.stopped.Load():
-		a := t.unmade(c)
-		return nil, &a
+		return nil, t.unmade(c)
 	case err != nil:
 		return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, c.use.Name), true)
 	case v == nil:

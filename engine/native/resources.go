@@ -68,7 +68,7 @@ func (s *session) builtins() []*toolset.Tool {
 }
 
 // callOwn answers a call of one of the engine's own tools.
-func (t *turn) callOwn(c *call, args json.RawMessage) answer {
+func (t *turn) callOwn(c *call, args json.RawMessage) *answer {
 	switch c.tool.Name {
 	case toolset.SearchTool:
 		return t.searchTools(c, args)
@@ -99,7 +99,7 @@ func (s *session) resourceServer(name string) (hostedServer, error) {
 }
 
 // listResources answers a call of the list tool.
-func (t *turn) listResources(c *call, args json.RawMessage) answer {
+func (t *turn) listResources(c *call, args json.RawMessage) *answer {
 	var in struct {
 		Server string `json:"server"`
 	}
@@ -179,7 +179,7 @@ func withServer(server string, v any) json.RawMessage {
 }
 
 // readResource answers a call of the read tool.
-func (t *turn) readResource(c *call, args json.RawMessage) answer {
+func (t *turn) readResource(c *call, args json.RawMessage) *answer {
 	var in struct {
 		Server string `json:"server"`
 		URI    string `json:"uri"`
@@ -224,12 +224,12 @@ func (t *turn) readResource(c *call, args json.RawMessage) answer {
 
 // fitAnswer answers a call of one of the engine's own tools with content of a server, within the limits of
 // results.
-func (t *turn) fitAnswer(c *call, server, what string, blocks []toolresult.Block) answer {
+func (t *turn) fitAnswer(c *call, server, what string, blocks []toolresult.Block) *answer {
 	content := transcript.ResultContent(toolresult.Fit(t.ctx, blocks, t.outputOptions(server, what, false, 0)))
 	if len(content) == 0 {
 		return textAnswer(c, "")
 	}
-	return answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: content}, raw: transcript.Encode(content)}
+	return &answer{result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: content}, raw: transcript.Encode(content)}
 }
 
 // resourceRequest returns a read of a server's resources for the permission rules. Rules for the server,

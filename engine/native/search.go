@@ -112,7 +112,7 @@ type searchOutcome struct {
 }
 
 // searchTools answers a call of the search.
-func (t *turn) searchTools(c *call, args json.RawMessage) answer {
+func (t *turn) searchTools(c *call, args json.RawMessage) *answer {
 	q, err := parseSearch(args)
 	if err != nil {
 		return errorAnswer(c, "ToolSearch: "+err.Error())
@@ -188,7 +188,7 @@ func (s *session) search(ctx context.Context, q searchQuery) finding {
 }
 
 // answer returns what was found as tool references and, for servers without them, in words.
-func (f *finding) answer(c *call, q searchQuery, pending []string, total int) answer {
+func (f *finding) answer(c *call, q searchQuery, pending []string, total int) *answer {
 	out := searchOutcome{Matches: []string{}, Query: q.phrasings, Total: total, NotSearched: pending}
 	if len(q.phrasings) == 1 {
 		out.Query = q.phrasings[0]
@@ -202,7 +202,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) an
 		fmt.Fprintf(&plain, "%s: %s\n", name, clip.Text(toolset.FirstLine(tl.Model.Description), 200))
 	}
 	note := f.note(pending)
-	a := answer{raw: transcript.Encode(out)}
+	a := &answer{raw: transcript.Encode(out)}
 	if len(references) == 0 {
 		a.result = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(strings.TrimSpace("No matching deferred tools found\n" + note))}
 		return a

@@ -275,7 +275,7 @@ type answer struct {
 }
 
 // part returns the answer as it is sent to the model.
-func (a answer) part() transcript.Part {
+func (a *answer) part() transcript.Part {
 	p := transcript.Part{Raw: transcript.EncodeBlock(a.result)}
 	if a.plain != nil {
 		p.Plain = transcript.EncodeBlock(a.plain)
@@ -284,11 +284,11 @@ func (a answer) part() transcript.Part {
 }
 
 // errorAnswer answers a call with an error for the model.
-func errorAnswer(c *call, text string) answer {
+func errorAnswer(c *call, text string) *answer {
 	if text = strings.ToValidUTF8(text, "\uFFFD"); transcript.IsBlank(text) {
 		text = "Unknown error"
 	}
-	return answer{
+	return &answer{
 		result: &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent(toolresult.EscapeHostTags(cutError(text))), IsError: true},
 		raw:    transcript.Encode("Error: " + text),
 	}

@@ -81,7 +81,7 @@ func (o *structured) tools() []toolset.APITool {
 func (o *structured) is(c *call) bool { return o != nil && c.use.Name == o.model.Name }
 
 // giveOutput accepts the structured output of a call, or tells the model what is wrong with it.
-func (t *turn) giveOutput(c *call) answer {
+func (t *turn) giveOutput(c *call) *answer {
 	o := t.s.output
 	args := o.model.RestoreArgs(c.use.Input)
 	res, err := o.server.CallTool(t.ctx, outputTool, args)
