@@ -17,8 +17,7 @@ const (
 
 // build makes the history of the items, with the answers to the calls after each assistant message.
 func (l *Loader) build() {
-	taken := map[*agent.ToolUseBlock]*givenResult{}
-	l.match(taken)
+	l.match()
 	for k, it := range l.items {
 		if !it.assistant {
 			l.addUser(it.parts...)
@@ -32,7 +31,7 @@ func (l *Loader) build() {
 		l.addAssistant(it.model, parts)
 		for _, p := range parts {
 			if p.call != nil {
-				l.addAnswer(k, p, taken[p.call])
+				l.addAnswer(k, p)
 			}
 		}
 	}
@@ -49,7 +48,7 @@ func (l *Loader) build() {
 }
 
 // match finds the result of each call: the next one with its ID after it, or one before it.
-func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
+func (l *Loader) match() {
 	calls := map[string][]int{} // the items that have a call with this ID
 	for k, it := range l.items {
 		for _, p := range it.parts {
@@ -64,11 +63,11 @@ func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 	}
 	for k, it := range l.items {
 		for i := range it.parts {
-			use := it.parts[i].call
-			if use == nil {
+			d := &it.parts[i]
+			if d.call == nil {
 				continue
 			}
-			id := use.ID
+			id := d.call.ID
 			calls[id] = calls[id][1:]
 			last := len(l.items)
 			if len(calls[id]) > 0 {
@@ -77,20 +76,15 @@ func (l *Loader) match(taken map[*agent.ToolUseBlock]*givenResult) {
 			for len(byID[id]) > 0 && byID[id][0].used {
 				byID[id] = byID[id][1:]
 			}
-			if r := pick(byID[id][:min(len(byID[id]), maxSameID)], k, last); r != nil {
-				r.used = true
-				taken[use] = r
+			if d.result = pick(byID[id][:min(len(byID[id]), maxSameID)], k, last); d.result != nil {
+				d.result.used = true
 			}
 			if name := l.freeID(id); name != id {
-				renamed := *use
-				renamed.ID = name
-				l.Repair(it.parts[i].index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", clip.Text(id, 100), name)
-				it.parts[i].call, it.parts[i].Raw = &renamed, EncodeBlock(&renamed)
-				if r := taken[use]; r != nil {
-					answer := *r.block
-					answer.ToolUseID = name
-					r.block = &answer
-					taken[&renamed] = r
+				l.Repair(d.index, agent.RepairRenamed, "a tool call's ID that is taken or not allowed was changed: %q is %q now", clip.Text(id, 100), name)
+				d.call.ID = name
+				d.Raw = EncodeBlock(d.call)
+				if d.result != nil {
+					d.result.block.ToolUseID = name
 				}
 			}
 		}
@@ -126,9 +120,9 @@ func (l *Loader) freeID(id string) string {
 	return name
 }
 
-// addAnswer adds the answer to a call in item k. r is nil if there is none.
-func (l *Loader) addAnswer(k int, p draft, r *givenResult) {
-	errorText := ""
+// addAnswer adds the answer to a call in item k.
+func (l *Loader) addAnswer(k int, p draft) {
+	r, errorText := p.result, ""
 	switch {
 	case r == nil:
 		errorText = TextUnanswered

@@ -77,7 +77,9 @@ type item struct {
 type draft struct {
 	Part
 	index int
-	call  *agent.ToolUseBlock // nil unless the block is a call
+	// A call, which the loader owns, and its result. Nil if there is none.
+	call   *agent.ToolUseBlock
+	result *givenResult
 	// The ID of a use of a server tool, or of the use that a result of such a tool answers.
 	use, answers string
 }
