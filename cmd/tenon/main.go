@@ -26,9 +26,9 @@ import (
 )
 
 func main() {
-	kill := new(killList)
-	ctx, stop := watchSignals(context.Background(), kill)
-	code := run(ctx, os.Args[1:], &process{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), kill: kill})
+	p := &process{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
+	ctx, stop := watchSignals(context.Background(), &p.kill)
+	code := run(ctx, os.Args[1:], p)
 	stop()
 	os.Exit(code)
 }
@@ -50,22 +50,18 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 // errReported is the error of a command that has already reported its failure.
 var errReported = errors.New("failed")
 
-// run runs the command line args and returns the exit status. The end of ctx stops the command; its
-// cause, if it is a *signalError, decides the exit status.
+// run runs the command line args in p, which it changes, and returns the exit status. The end of ctx
+// stops the command; its cause, if it is a *signalError, decides the exit status.
 func run(ctx context.Context, args []string, p *process) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	own := *p
-	if own.kill == nil {
-		own.kill = new(killList)
-	}
 	out := &output{w: p.out, closed: func() { cancel(&signalError{syscall.SIGPIPE}) }}
-	own.out, own.err = out, &output{w: p.err}
-	root := newRootCommand(&own)              //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
+	p.out, p.err = out, &output{w: p.err}
+	root := newRootCommand(p)                 //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
-	root.SetIn(own.in)
-	root.SetOut(own.out)
-	root.SetErr(own.err)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := root.ExecuteContext(ctx)
@@ -76,7 +72,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	if err == nil {
 		err = out.failure() // some writes ignore it
 	}
-	return exitStatus(ctx, err, own.err)
+	return exitStatus(ctx, err, p.err)
 }
 
 // exitStatus reports err on stderr in one line and returns the exit status.

@@ -105,9 +105,9 @@ func (f *mcpFlags) with(ctx context.Context, p *process, names []string, do func
 	srv.problems = append(srv.problems, variables...)
 	o := mcphost.Options{Servers: srv.configs, Env: env, ConnectTimeout: f.connectTimeout}
 	if f.verbose {
-		lines := newStderrView(p, pr)
-		defer lines.close()
-		o.OnStderr = lines.line
+		report := newReporter(p, pr)
+		defer report.close()
+		o.OnStderr = report.stderr
 	}
 	host, err := mcphost.New(&o)
 	if err != nil {

@@ -204,12 +204,8 @@ func checkEntry(p *process, t target, name string, entry json.RawMessage) error 
 	var problems []mcpconfig.Problem
 	for _, unset := range []string{"x", "http://x"} {
 		problems = mcpconfig.CheckEntry(name, entry, &mcpconfig.ParseOptions{
-			File:  t.file,
-			Scope: t.scope,
-			LookupEnv: func(name string) (string, bool) {
-				v, ok := p.lookupEnv(name)
-				return cmp.Or(v, unset), ok || v == ""
-			},
+			File: t.file, Scope: t.scope,
+			LookupEnv: func(name string) (string, bool) { return cmp.Or(p.getenv(name), unset), true },
 		})
 		if !slices.ContainsFunc(problems, isFault) {
 			reportProblems(p, problems)

@@ -43,13 +43,10 @@ func loginCommand(p *process, c *cobra.Command, connects bool, do func(context.C
 	c.Args = wantArgs(1, 1, "SERVER")
 	c.ValidArgsFunction = f.complete(p)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		load := f.load
-		if connects {
-			load = func(ctx context.Context, p *process) (*loaded, error) {
-				return f.decided(ctx, p, projectStart{only: args})
-			}
+		l, err := f.load(c.Context(), p)
+		if connects && err == nil {
+			l, err = f.decided(c.Context(), p, projectStart{only: args})
 		}
-		l, err := load(c.Context(), p)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type process struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  []string // as os.Environ returns it
-	kill     *killList
+	kill     killList
 }
 
 // workDir returns the working directory.

@@ -11,18 +11,36 @@ import (
 	"github.com/tenon-sdk/tenon/internal/clip"
 )
 
-// A reporter writes lines about a run to standard error, each once and above the progress. It is
-// safe for concurrent use.
+// A reporter writes lines to standard error, above the progress: warnings, each once, and a bounded
+// part of what servers write to their standard error. It is safe for concurrent use.
 type reporter struct {
 	p        *process
 	progress *progress
 
-	mu   sync.Mutex // guards seen
-	seen map[string]bool
+	mu      sync.Mutex // guards the rest
+	seen    map[string]bool
+	servers map[string]*stderrPart
 }
 
+// A stderrPart is what a server wrote to its standard error in a window.
+type stderrPart struct {
+	until          time.Time
+	shown, leftOut int // bytes
+}
+
+// A server's standard error is shown up to stderrShown bytes in each stderrWindow.
+const (
+	stderrShown  = 32 << 10
+	stderrWindow = 10 * time.Second
+)
+
 func newReporter(p *process, pr *progress) *reporter {
-	return &reporter{p: p, progress: pr, seen: map[string]bool{}}
+	return &reporter{p: p, progress: pr, seen: map[string]bool{}, servers: map[string]*stderrPart{}}
+}
+
+// line writes a line that begins with a source.
+func (r *reporter) line(source, text string) {
+	r.progress.above(func() { fmt.Fprintf(r.p.err, "%s %s\n", source, text) })
 }
 
 // warn writes a warning, unless it has been written.
@@ -30,11 +48,6 @@ func (r *reporter) warn(line string) {
 	if r.first(line) {
 		r.progress.above(func() { r.p.warn("%s", line) })
 	}
-}
-
-// note writes a line.
-func (r *reporter) note(line string) {
-	r.progress.above(func() { fmt.Fprintf(r.p.err, "tenon: %s\n", line) })
 }
 
 // first reports whether the line is new.
@@ -79,51 +92,25 @@ func (l logHandler) Handle(_ context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		l.progress.above(func() { l.p.warn("%s", line) })
 	} else {
-		l.note(line)
+		l.line("tenon:", line)
 	}
 	return nil
 }
 
-// A server's standard error is shown up to stderrShown bytes in each stderrWindow.
-const (
-	stderrShown  = 32 << 10
-	stderrWindow = 10 * time.Second
-)
-
-// A stderrView shows a bounded part of what servers write to their standard error. It is safe for
-// concurrent use.
-type stderrView struct {
-	p        *process
-	progress *progress
-
-	mu      sync.Mutex // guards servers
-	servers map[string]*stderrPart
-}
-
-// A stderrPart is what one server wrote in a window.
-type stderrPart struct {
-	until          time.Time
-	shown, leftOut int // bytes
-}
-
-func newStderrView(p *process, pr *progress) *stderrView {
-	return &stderrView{p: p, progress: pr, servers: map[string]*stderrPart{}}
-}
-
-// line shows a line, unless the server has written too much.
-func (v *stderrView) line(server, line string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	part := v.servers[server]
+// stderr writes a line of a server, unless the server has written too much.
+func (r *reporter) stderr(server, line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	part := r.servers[server]
 	if now := time.Now(); part == nil || now.After(part.until) {
-		v.end(server)
+		r.endStderr(server)
 		part = &stderrPart{until: now.Add(stderrWindow)}
-		v.servers[server] = part
+		r.servers[server] = part
 	}
 	text := clip.Bytes(line, stderrShown-part.shown)
 	part.leftOut += len(line) - len(text)
 	if part.shown < stderrShown {
-		v.show(server, text)
+		r.line("["+printable(server)+"]", printable(text))
 	}
 	part.shown += len(text)
 	if part.leftOut > 0 {
@@ -131,23 +118,19 @@ func (v *stderrView) line(server, line string) {
 	}
 }
 
-func (v *stderrView) show(server, line string) {
-	v.progress.above(func() { fmt.Fprintf(v.p.err, "[%s] %s\n", printable(server), printable(line)) })
-}
-
-// end reports what was left out in the window. The lock is held.
-func (v *stderrView) end(server string) {
-	if part := v.servers[server]; part != nil && part.leftOut > 0 {
-		v.show(server, fmt.Sprintf("(%d more bytes on its standard error are left out here)", part.leftOut))
+// endStderr reports what was left out in a server's window. The lock is held.
+func (r *reporter) endStderr(server string) {
+	if part := r.servers[server]; part != nil && part.leftOut > 0 {
+		r.line("["+printable(server)+"]", fmt.Sprintf("(%d more bytes on its standard error are left out here)", part.leftOut))
 	}
+	delete(r.servers, server)
 }
 
 // close reports what was left out in the last windows.
-func (v *stderrView) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for server := range v.servers {
-		v.end(server)
+func (r *reporter) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for server := range r.servers {
+		r.endStderr(server)
 	}
-	clear(v.servers)
 }

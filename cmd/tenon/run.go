@@ -100,15 +100,15 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	pr := startProgress(p)
 	defer pr.stop()
 	v := &view{
-		p: p, progress: pr, report: newReporter(p, pr), stderr: newStderrView(p, pr),
+		p: p, progress: pr, report: newReporter(p, pr),
 		format: f.format, verbose: f.verbose, offline: f.offline, names: map[string]string{},
 	}
-	defer v.stderr.close()
+	defer v.report.close()
 	opts, err := f.options(ctx, p, v, srv)
 	if err != nil {
 		return err
 	}
-	engine, free, err := f.engine(p, pr, opts)
+	engine, free, err := f.engine(v, opts)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +21,11 @@ import (
 )
 
 // engine returns the engine of --engine and a function that frees it. It may change the options.
-func (f *runFlags) engine(p *process, pr *progress, o *agent.Options) (agent.Engine, func(), error) {
+func (f *runFlags) engine(v *view, o *agent.Options) (agent.Engine, func(), error) {
 	if f.engineName == engineClaude {
-		return f.claudeCode(p, pr, o)
+		return f.claudeCode(v, o)
 	}
-	n := native.Options{ResultsDir: p.resultsDir()}
+	n := native.Options{ResultsDir: v.p.resultsDir()}
 	if f.offline {
 		n.APIKey, n.BaseURL, n.HTTPClient = "offline", "http://model.invalid", modeltest.Offline().Client()
 		n.DefaultModel, n.MaxRetries = "offline", native.NoRetries
@@ -36,10 +35,10 @@ func (f *runFlags) engine(p *process, pr *progress, o *agent.Options) (agent.Eng
 
 // claudeCode returns the engine on the Claude Code CLI. The CLI inherits the environment of this
 // process; the options have what differs from it.
-func (f *runFlags) claudeCode(p *process, pr *progress, o *agent.Options) (agent.Engine, func(), error) {
+func (f *runFlags) claudeCode(v *view, o *agent.Options) (agent.Engine, func(), error) {
 	e := &claudecode.Options{Path: f.claudePath}
 	if f.verbose {
-		e.Stderr = func(line string) { pr.above(func() { fmt.Fprintf(p.err, "[claude] %s\n", printable(line)) }) }
+		e.Stderr = func(line string) { v.report.line("[claude]", printable(line)) }
 	}
 	o.Env = map[string]string{}
 	if !f.offline {

@@ -132,7 +132,7 @@ func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *server
 		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: pr.Server, Message: problemText(pr)})
 	}
 	if f.verbose {
-		o.Stderr = v.stderr.line
+		o.Stderr = v.report.stderr
 		o.Logger = slog.New(logHandler{v.report, ""})
 	}
 	return &o, nil

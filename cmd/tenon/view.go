@@ -22,7 +22,6 @@ type view struct {
 	p        *process
 	progress *progress
 	report   *reporter
-	stderr   *stderrView
 	format   string // of standard output
 	verbose  bool
 	offline  bool // no model decides on calls: each that fails is a failure of the run
@@ -164,7 +163,7 @@ func (v *view) complain(format string, args ...any) {
 // note writes a line with --verbose.
 func (v *view) note(format string, args ...any) {
 	if v.verbose {
-		v.report.note(oneLine(fmt.Sprintf(format, args...)))
+		v.report.line("tenon:", oneLine(fmt.Sprintf(format, args...)))
 	}
 }
 
