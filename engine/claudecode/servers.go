@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -327,22 +328,11 @@ func (v *servers) close() {
 }
 
 // commonOf returns the part that all kinds of configurations have.
-func commonOf(config mcphost.ServerConfig) mcphost.Common {
-	switch c := config.(type) {
-	case mcphost.Stdio:
-		return c.Common
-	case mcphost.HTTP:
-		return c.Common
-	case mcphost.SSE:
-		return c.Common
-	case mcphost.InProcessServer:
-		return c.Common
-	case mcphost.Custom:
-		return c.Common
-	case mcphost.Invalid:
-		return c.Common
+func commonOf(config mcphost.ServerConfig) (c mcphost.Common) {
+	if config != nil {
+		c, _ = reflect.ValueOf(config).FieldByName("Common").Interface().(mcphost.Common)
 	}
-	return mcphost.Common{}
+	return c
 }
 
 // needsHost reports whether the CLI cannot connect a server as it is configured: the configuration has

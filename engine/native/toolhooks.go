@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -331,11 +332,15 @@ func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 	if n := bytes.Count(input, []byte("${")); n > 1 && n*len(event) > maxFillIn {
 		return nil, fmt.Errorf("its input has %d references to an event of %d bytes, which is too much", n, len(event))
 	}
+	d := json.NewDecoder(bytes.NewReader(event))
+	d.UseNumber()
+	var about any
+	_ = d.Decode(&about) // made by Encode
 	var walk func(v any) any
 	walk = func(v any) any {
 		switch v := v.(type) {
 		case string:
-			return reference.ReplaceAllStringFunc(v, func(ref string) string { return at(event, ref[2:len(ref)-1]) })
+			return reference.ReplaceAllStringFunc(v, func(ref string) string { return at(about, ref[2:len(ref)-1]) })
 		case []any:
 			for i := range v {
 				v[i] = walk(v[i])
@@ -353,30 +358,27 @@ func fillIn(input, event json.RawMessage) (json.RawMessage, error) {
 // maxFillIn bounds the size of the event times the number of references to it, in bytes.
 const maxFillIn = 64 << 20
 
-// at returns the text of the value at a path in a JSON value.
-func at(value json.RawMessage, path string) string {
-	for _, name := range strings.Split(path, ".") {
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		switch {
-		case json.Unmarshal(value, &object) == nil:
-			value = object[name]
-		case json.Unmarshal(value, &list) == nil:
-			var i int
-			if _, err := fmt.Sscanf(name, "%d", &i); err != nil || i < 0 || i >= len(list) {
+// at returns the text of the value at a path in decoded JSON.
+func at(value any, path string) string {
+	for name := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
 				return ""
 			}
-			value = list[i]
+			value = v[i]
 		default:
 			return ""
 		}
 	}
-	var text string
-	switch {
-	case json.Unmarshal(value, &text) == nil:
-		return text
-	case len(value) == 0 || string(value) == "null":
+	switch v := value.(type) {
+	case nil:
 		return ""
+	case string:
+		return v
 	}
-	return string(value)
+	return string(transcript.Encode(value))
 }
