@@ -316,14 +316,16 @@ func (s *session) addHooks() {
 	s.hooks.add("UserPromptSubmit", "", 0, false, s.beginTurn)
 	s.addResourceRules()
 	h := s.opts.Hooks
-	common := func(event string) func(*agent.HookOutput) *hookReply {
-		return func(o *agent.HookOutput) *hookReply { return s.reply(event, *o) }
+	common := func(event string) func(*agent.HookOutput) *kit.HookReply {
+		return func(o *agent.HookOutput) *kit.HookReply { return s.reply(event, *o) }
 	}
 	s.addSessionHooks(h)
 	s.addPreToolUse(h)
-	addTyped(s, "PostToolUse", h.PostToolUse, nil, func(o *agent.PostToolUseOutput) *hookReply {
-		r := s.reply("PostToolUse", o.HookOutput).block(o.Feedback != "", o.Feedback)
-		r.Specific.UpdatedOutput = o.UpdatedOutput
+	addTyped(s, "PostToolUse", h.PostToolUse, nil, func(o *agent.PostToolUseOutput) *kit.HookReply {
+		r := s.reply("PostToolUse", o.HookOutput).Block(o.Feedback != "", o.Feedback)
+		if len(o.UpdatedOutput) > 0 {
+			r.Specific.UpdatedMCPOutput = encode(o.UpdatedOutput, nil)
+		}
 		return r
 	})
 	addTyped(s, "PostToolUseFailure", h.PostToolUseFailure, nil, common("PostToolUseFailure"))
@@ -331,24 +333,24 @@ func (s *session) addHooks() {
 	// The CLI asks these hooks and CanUseTool at the same time, and the first answer wins. Where
 	// CanUseTool is asked, runPermissionHooks runs the hooks before it.
 	if s.opts.PermissionPromptTool != "" {
-		addTyped(s, "PermissionRequest", h.PermissionRequest, nil, func(o *agent.PermissionRequestOutput) *hookReply {
+		addTyped(s, "PermissionRequest", h.PermissionRequest, nil, func(o *agent.PermissionRequestOutput) *kit.HookReply {
 			r := s.reply("PermissionRequest", o.HookOutput)
 			if o.Verdict != nil {
-				r.Specific.Decision = newVerdict(o.Verdict, "")
+				r.Specific.Decision = encode(newVerdict(o.Verdict, ""), nil)
 			}
 			return r
 		})
 	}
-	addTyped(s, "UserPromptSubmit", h.UserPromptSubmit, nil, func(o *agent.PromptOutput) *hookReply {
+	addTyped(s, "UserPromptSubmit", h.UserPromptSubmit, nil, func(o *agent.PromptOutput) *kit.HookReply {
 		s.noteStop(o.Block || o.Stop, o.Reason, o.StopReason)
-		return s.reply("UserPromptSubmit", o.HookOutput).block(o.Block, o.Reason)
+		return s.reply("UserPromptSubmit", o.HookOutput).Block(o.Block, o.Reason)
 	})
-	addTyped(s, "Stop", h.Stop, nil, func(o *agent.StopOutput) *hookReply {
-		return s.reply("Stop", o.HookOutput).block(o.Block, o.Reason)
+	addTyped(s, "Stop", h.Stop, nil, func(o *agent.StopOutput) *kit.HookReply {
+		return s.reply("Stop", o.HookOutput).Block(o.Block, o.Reason)
 	})
 	s.addNotificationHooks(h)
-	addTyped(s, "PreCompact", h.PreCompact, nil, func(o *agent.PreCompactOutput) *hookReply {
-		return s.reply("PreCompact", o.HookOutput).block(o.Block, o.Reason)
+	addTyped(s, "PreCompact", h.PreCompact, nil, func(o *agent.PreCompactOutput) *kit.HookReply {
+		return s.reply("PreCompact", o.HookOutput).Block(o.Block, o.Reason)
 	})
 	addTyped(s, "PostCompact", h.PostCompact, nil, common("PostCompact"))
 	s.addEventHooks()

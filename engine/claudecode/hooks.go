@@ -46,34 +46,6 @@ type hookMatcher struct {
 	OnFailure string   `json:"onFailure,omitempty"`
 }
 
-// hookReply is the CLI's form of a hook's output.
-type hookReply struct {
-	Continue      *bool          `json:"continue,omitempty"`
-	StopReason    string         `json:"stopReason,omitempty"`
-	SystemMessage string         `json:"systemMessage,omitempty"`
-	Decision      string         `json:"decision,omitempty"`
-	Reason        string         `json:"reason,omitempty"`
-	Specific      *hookSpecifics `json:"hookSpecificOutput,omitempty"`
-}
-
-type hookSpecifics struct {
-	Event              string              `json:"hookEventName"`
-	AdditionalContext  string              `json:"additionalContext,omitempty"`
-	PermissionDecision permission.Behavior `json:"permissionDecision,omitempty"`
-	PermissionReason   string              `json:"permissionDecisionReason,omitempty"`
-	UpdatedInput       json.RawMessage     `json:"updatedInput,omitempty"`
-	UpdatedOutput      agent.Content       `json:"updatedMCPToolOutput,omitempty"`
-	Decision           *verdict            `json:"decision,omitempty"`
-}
-
-// block makes a reply block what the hook guards.
-func (r *hookReply) block(is bool, reason string) *hookReply {
-	if is {
-		r.Decision, r.Reason = "block", reason
-	}
-	return r
-}
-
 // A hookFunc handles the input of a hook. It returns the output in a form for JSON, or nil for none.
 type hookFunc func(ctx context.Context, input json.RawMessage) (any, error)
 
@@ -108,7 +80,7 @@ func wholeName(matcher string) string {
 }
 
 // addTyped registers typed hooks with the CLI. skip reports inputs on which they are not run. It may be nil.
-func addTyped[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], skip func(*In) bool, reply func(*Out) *hookReply) {
+func addTyped[In, Out any](s *session, event string, hooks []agent.Hook[In, Out], skip func(*In) bool, reply func(*Out) *kit.HookReply) {
 	for _, h := range hooks {
 		s.hooks.add(event, wholeName(h.Matcher), h.Timeout, h.FailClosed, func(ctx context.Context, input json.RawMessage) (any, error) {
 			in := new(In)
@@ -153,9 +125,9 @@ func (s *session) addEventHooks() {
 }
 
 // reply returns the CLI's form of what every hook can return.
-func (s *session) reply(event string, o agent.HookOutput) *hookReply {
+func (s *session) reply(event string, o agent.HookOutput) *kit.HookReply {
 	s.noteStop(o.Stop, o.StopReason)
-	r := &hookReply{SystemMessage: o.SystemMessage, Specific: &hookSpecifics{Event: event, AdditionalContext: o.AdditionalContext}}
+	r := &kit.HookReply{SystemMessage: o.SystemMessage, Specific: kit.HookSpecifics{Event: event, AdditionalContext: o.AdditionalContext}}
 	if o.Stop {
 		r.Continue, r.StopReason = new(bool), o.StopReason
 	}
@@ -267,9 +239,9 @@ func (s *session) addSessionHooks(h *agent.Hooks) {
 		s.hooks.add("UserPromptSubmit", "", sessionStartTimeout, false, s.startHooks)
 	}
 	addTyped(s, "SessionStart", h.SessionStart, func(in *agent.SessionStart) bool { return in.Source == "startup" || in.Source == "resume" },
-		func(o *agent.HookOutput) *hookReply { return s.reply("SessionStart", *o) })
+		func(o *agent.HookOutput) *kit.HookReply { return s.reply("SessionStart", *o) })
 	addTyped(s, "SessionEnd", h.SessionEnd, func(in *agent.SessionEnd) bool { return in.Reason != "clear" },
-		func(o *agent.HookOutput) *hookReply { return s.reply("SessionEnd", *o) })
+		func(o *agent.HookOutput) *kit.HookReply { return s.reply("SessionEnd", *o) })
 }
 
 // startHooks runs the hooks on the start of the session before its first input.
@@ -325,7 +297,7 @@ func (s *session) addNotificationHooks(h *agent.Hooks) {
 	}
 	ours := s.opts.CanUseTool != nil
 	addTyped(s, "Notification", h.Notification, func(in *agent.Notification) bool { return ours && in.Type == kit.PermissionPrompt },
-		func(o *agent.HookOutput) *hookReply { return s.reply("Notification", *o) })
+		func(o *agent.HookOutput) *kit.HookReply { return s.reply("Notification", *o) })
 	if !ours {
 		return
 	}
@@ -421,7 +393,7 @@ func joinLines(texts ...string) string {
 }
 
 // reply returns the CLI's form of the output.
-func (p *preToolUse) reply(s *session) *hookReply {
+func (p *preToolUse) reply(s *session) *kit.HookReply {
 	r := s.reply("PreToolUse", p.out)
 	r.Specific.PermissionDecision, r.Specific.PermissionReason = p.verdict.Decision, p.verdict.Reason()
 	if p.out.Stop { // else the CLI makes the call

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/internal/peers"
 	"github.com/tenon-sdk/tenon/mcpserver"
 	"github.com/tenon-sdk/tenon/modeltest"
@@ -57,7 +58,7 @@ func TestHandedOnIntegersStayUncertain(t *testing.T) {
 			},
 			"a typed hook": func(s *session) (any, error) {
 				s.hooks.funcs["h"] = func(context.Context, json.RawMessage) (any, error) {
-					return &hookReply{Specific: &hookSpecifics{UpdatedInput: json.RawMessage(given)}}, nil
+					return &kit.HookReply{Specific: kit.HookSpecifics{UpdatedInput: json.RawMessage(given)}}, nil
 				}
 				return s.hookCallback(t.Context(), json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
 			},

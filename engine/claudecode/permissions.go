@@ -266,7 +266,7 @@ func (s *session) addResourceRules() {
 		if d.Behavior == permission.Allow {
 			return nil, nil //nolint:nilnil // no output
 		}
-		return &hookReply{Specific: &hookSpecifics{Event: "PreToolUse", PermissionDecision: d.Behavior, PermissionReason: d.Message}}, nil
+		return &kit.HookReply{Specific: kit.HookSpecifics{Event: "PreToolUse", PermissionDecision: d.Behavior, PermissionReason: d.Message}}, nil
 	})
 }
 

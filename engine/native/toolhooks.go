@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/engine/internal/kit"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/clip"
@@ -189,22 +190,7 @@ func (h *toolHook) wants(event json.RawMessage) bool {
 
 // A hookReply is the answer of a hook's tool in the form of Claude Code's hooks.
 type hookReply struct {
-	Continue      *bool  `json:"continue"`
-	StopReason    string `json:"stopReason"`
-	SystemMessage string `json:"systemMessage"`
-	Decision      string `json:"decision"` // "approve" or "block"
-	Reason        string `json:"reason"`
-	Specific      struct {
-		Event              string              `json:"hookEventName"`
-		AdditionalContext  string              `json:"additionalContext"`
-		PermissionDecision permission.Behavior `json:"permissionDecision"`
-		PermissionReason   string              `json:"permissionDecisionReason"`
-		UpdatedInput       json.RawMessage     `json:"updatedInput"`
-		UpdatedOutput      json.RawMessage     `json:"updatedToolOutput"`
-		UpdatedMCPOutput   json.RawMessage     `json:"updatedMCPToolOutput"`
-		Decision           json.RawMessage     `json:"decision"`
-	} `json:"hookSpecificOutput"`
-
+	kit.HookReply
 	out agent.HookOutput
 }
 

@@ -130,3 +130,33 @@ const PermissionPrompt = "permission_prompt"
 func PermissionNotification(in agent.HookInput, tool string) *agent.Notification {
 	return &agent.Notification{HookInput: in, Message: "Permission is needed to use " + tool, Title: "Permission needed", Type: PermissionPrompt}
 }
+
+// A HookReply is the output of a hook in Claude Code's JSON.
+type HookReply struct {
+	Continue      *bool         `json:"continue,omitempty"`
+	StopReason    string        `json:"stopReason,omitempty"`
+	SystemMessage string        `json:"systemMessage,omitempty"`
+	Decision      string        `json:"decision,omitempty"` // "approve" or "block"
+	Reason        string        `json:"reason,omitempty"`
+	Specific      HookSpecifics `json:"hookSpecificOutput,omitzero"`
+}
+
+// HookSpecifics are the members that only some events have.
+type HookSpecifics struct {
+	Event              string              `json:"hookEventName"`
+	AdditionalContext  string              `json:"additionalContext,omitempty"`
+	PermissionDecision permission.Behavior `json:"permissionDecision,omitempty"`
+	PermissionReason   string              `json:"permissionDecisionReason,omitempty"`
+	UpdatedInput       json.RawMessage     `json:"updatedInput,omitempty"`
+	UpdatedOutput      json.RawMessage     `json:"updatedToolOutput,omitempty"`
+	UpdatedMCPOutput   json.RawMessage     `json:"updatedMCPToolOutput,omitempty"`
+	Decision           json.RawMessage     `json:"decision,omitempty"`
+}
+
+// Block makes the reply block what the hook guards.
+func (r *HookReply) Block(is bool, reason string) *HookReply {
+	if is {
+		r.Decision, r.Reason = "block", reason
+	}
+	return r
+}
