@@ -49,7 +49,16 @@ func (s *session) run(problems []permission.Problem) {
 // start waits for the servers as the first turn does, and reports faulty rules. If the turn ends
 // meanwhile, the next turn starts again.
 func (s *session) start(t *turn, problems []permission.Problem) error {
-	if err := t.firstWait(); err != nil || t.ctx.Err() != nil {
+	s.mu.Lock()
+	own := s.own
+	s.mu.Unlock()
+	err := kit.WaitFirstTurn(t.ctx, own, s.opts, mcphost.WaitInput{
+		HookServers: hookServers(s.settings.Hooks), ToolSearchOff: s.searchOff(), BaseURL: s.engine.opts.BaseURL,
+	})
+	switch {
+	case t.ctx.Err() != nil && s.life.Err() == nil:
+		return nil
+	case err != nil || t.ctx.Err() != nil:
 		return err
 	}
 	s.started = true
@@ -64,21 +73,6 @@ func (s *session) start(t *turn, problems []permission.Problem) error {
 	}
 	s.startContext = s.sessionStart()
 	return nil
-}
-
-// firstWait waits for the session's servers before the first turn. It returns nil when the turn ends.
-func (t *turn) firstWait() error {
-	s := t.s
-	s.mu.Lock()
-	own := s.own
-	s.mu.Unlock()
-	err := kit.WaitFirstTurn(t.ctx, own, s.opts, mcphost.WaitInput{
-		HookServers: hookServers(s.settings.Hooks), ToolSearchOff: s.searchOff(), BaseURL: s.engine.opts.BaseURL,
-	})
-	if t.ctx.Err() != nil && s.life.Err() == nil {
-		return nil
-	}
-	return err
 }
 
 // refreshTable updates the table to what the servers offer.

@@ -109,18 +109,16 @@ const noClassifier = "auto mode needs the classifier of the Claude Code CLI, whi
 // unsupported returns the options that this engine does not have.
 func unsupported(o *agent.Options) []string {
 	var fields []string
-	if o.Resume != (agent.Resume{}) {
-		fields = append(fields, "Resume")
+	add := func(isSet bool, field string) {
+		if isSet {
+			fields = append(fields, field)
+		}
 	}
-	if o.PermissionMode == permission.ModeAuto {
-		fields = append(fields, "PermissionMode")
-	}
-	if h := o.Hooks; h != nil && len(h.PreCompact) > 0 {
-		fields = append(fields, "Hooks.PreCompact")
-	}
-	if h := o.Hooks; h != nil && len(h.PostCompact) > 0 {
-		fields = append(fields, "Hooks.PostCompact")
-	}
+	h := cmp.Or(o.Hooks, new(agent.Hooks))
+	add(o.Resume != (agent.Resume{}), "Resume")
+	add(o.PermissionMode == permission.ModeAuto, "PermissionMode")
+	add(len(h.PreCompact) > 0, "Hooks.PreCompact")
+	add(len(h.PostCompact) > 0, "Hooks.PostCompact")
 	return fields
 }
 

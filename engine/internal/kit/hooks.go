@@ -96,6 +96,7 @@ func RunHooks[In, Out any](ctx context.Context, r *HookRunner, event string, hoo
 		case errs[i] == nil || ctx.Err() != nil: // no output, or nobody who waits for it
 		case h.FailClosed || guards && errors.Is(errs[i], errHookTimeout):
 			err = fmt.Errorf("%s hook error: %w", event, errs[i])
+			r.Logger.WarnContext(ctx, "hook failed", "event", event, "error", errs[i])
 		default:
 			r.Failed(event, errs[i])
 		}
