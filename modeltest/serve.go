@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -147,85 +148,32 @@ func (m *Model) play(ctx context.Context, res *response, r *Request) *response {
 	return res
 }
 
-// ServeHTTP answers a request over a real connection.
+// ServeHTTP implements [http.Handler].
 func (m *Model) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	res := m.respond(req.Context(), req)
-	if res.err != nil {
-		panic(http.ErrAbortHandler) // what net/http takes to break the connection
+	res, err := m.RoundTrip(req)
+	if err != nil {
+		panic(http.ErrAbortHandler) // breaks the connection
 	}
-	for name, values := range res.header {
-		w.Header()[name] = values
+	defer res.Body.Close()
+	maps.Copy(w.Header(), res.Header)
+	if res.ContentLength >= 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(res.ContentLength, 10))
 	}
-	if res.chunks == nil {
-		w.Header().Set("Content-Length", strconv.Itoa(len(res.body)))
-		w.WriteHeader(res.status)
-		_, _ = w.Write(res.body) // the client has gone: nobody is left to tell
-		return
-	}
-	w.WriteHeader(res.status)
+	w.WriteHeader(res.StatusCode)
 	flush := http.NewResponseController(w)
-	s := stream{ctx: req.Context(), chunks: res.chunks}
-	for {
-		data, err := s.next()
-		if _, werr := w.Write(data); werr != nil {
-			return
-		}
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if ferr := flush.Flush(); ferr != nil {
-			return
-		}
-		if err == nil {
-			err = s.step()
+	for buf := make([]byte, 32<<10); ; {
+		n, err := res.Body.Read(buf)
+		if _, werr := w.Write(buf[:n]); werr != nil || errors.Is(err, io.EOF) || n > 0 && flush.Flush() != nil {
+			return // complete, or the client has gone
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		if s.over {
-			return
-		}
 	}
 }
 
-// stream plays chunks one after the other.
-type stream struct {
-	ctx     context.Context
-	chunks  []chunk
-	pending *step // comes after the data that was returned last
-	over    bool
-}
-
-// next returns the data before the next step, with io.EOF when none follows.
-func (s *stream) next() ([]byte, error) {
-	if len(s.chunks) == 0 {
-		return nil, io.EOF
-	}
-	c := s.chunks[0]
-	s.chunks = s.chunks[1:]
-	s.pending = c.step
-	if c.step == nil {
-		return c.data, io.EOF
-	}
-	return c.data, nil
-}
-
-// step takes the step that is at hand.
-func (s *stream) step() error {
-	st := s.pending
-	s.pending = nil
-	if st == nil {
-		return nil
-	}
-	failed, err := takeStep(s.ctx, *st)
-	if failed != nil {
-		s.over = true // the error event has been written
-	}
-	return err
-}
-
-// RoundTrip answers a request without a socket. The body of a stream is played
-// as it is read: no goroutine stands behind it.
+// RoundTrip implements [http.RoundTripper] without a network. Reading the body of a stream runs the
+// reply's steps; there is no goroutine behind it.
 func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body == nil {
 		req = req.Clone(req.Context())
@@ -253,52 +201,48 @@ func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 		out.Body = io.NopCloser(bytes.NewReader(res.body))
 		return out, nil
 	}
-	out.Body = &streamBody{stream: stream{ctx: ctx, chunks: res.chunks}, cancel: cancel}
+	out.Body = &streamBody{ctx: ctx, cancel: cancel, chunks: res.chunks}
 	return out, nil
 }
 
-// streamBody is the body of a streamed response.
+// A streamBody is the body of a streamed response.
 type streamBody struct {
+	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex // held by Read; Close only cancels
-	stream stream
-	data   []byte
-	err    error // what follows data
+	chunks []chunk
+	err    error // of the last step
 }
 
-// errClosed is what a body reads as that was closed.
 var errClosed = errors.New("modeltest: the response body is closed")
 
 func (b *streamBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for {
-		if len(b.data) == 0 && errors.Is(b.err, io.EOF) {
-			b.cancel(nil) // nothing is left to wait for
-			return 0, io.EOF
-		}
-		if b.stream.ctx.Err() != nil {
-			return 0, context.Cause(b.stream.ctx)
-		}
-		if len(b.data) > 0 {
-			n := copy(p, b.data)
-			b.data = b.data[n:]
-			return n, nil
-		}
-		if b.err != nil {
+	for !errors.Is(b.err, io.EOF) {
+		c := &b.chunks[0]
+		switch {
+		case b.ctx.Err() != nil:
+			return 0, context.Cause(b.ctx)
+		case b.err != nil:
 			return 0, b.err
-		}
-		if err := b.stream.step(); err != nil {
-			b.err = err
-			continue
-		}
-		if b.stream.over {
+		case len(c.data) > 0:
+			n := copy(p, c.data)
+			c.data = c.data[n:]
+			return n, nil
+		case c.step == nil:
 			b.err = io.EOF
-			continue
+		default:
+			var failed *apiError
+			if failed, b.err = takeStep(b.ctx, *c.step); failed != nil {
+				b.err = io.EOF // the data has the error event
+			}
+			b.chunks = b.chunks[1:]
 		}
-		b.data, b.err = b.stream.next()
 	}
+	b.cancel(nil)
+	return 0, io.EOF
 }
 
 func (b *streamBody) Close() error {
