@@ -99,11 +99,8 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 	}
 	pr := startProgress(p)
 	defer pr.stop()
-	v := &view{
-		p: p, progress: pr, report: newReporter(p, pr),
-		format: f.format, verbose: f.verbose, offline: f.offline, names: map[string]string{},
-	}
-	defer v.report.close()
+	v := &view{reporter: newReporter(p, pr), format: f.format, verbose: f.verbose, offline: f.offline, names: map[string]string{}}
+	defer v.close()
 	opts, err := f.options(ctx, p, v, srv)
 	if err != nil {
 		return err
@@ -165,7 +162,7 @@ func (v *view) converse(ctx context.Context, client *agent.Client, streamed bool
 		if err != nil {
 			if !v.started { // a problem of the configuration may be the cause
 				for _, e := range problems {
-					v.report.warn(oneLine(e.Message))
+					v.warn(oneLine(e.Message))
 				}
 			}
 			v.reportCalls()
@@ -189,10 +186,7 @@ func (v *view) converse(ctx context.Context, client *agent.Client, streamed bool
 // an error if no message came. It may be called twice.
 func (v *view) listen(live context.Context, client *agent.Client) (stop func() error) {
 	ctx, cancel := context.WithCancel(live)
-	in := &streamInput{p: v.p, client: client, sent: func(c agent.Content) { v.expect(c.Text()) }, reply: func(reply any) (err error) {
-		v.progress.above(func() { err = writeLine(v.p.out, reply) }) // between messages
-		return err
-	}}
+	in := &streamInput{view: v, client: client}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := in.read(ctx); err != nil {

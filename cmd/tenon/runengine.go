@@ -38,7 +38,7 @@ func (f *runFlags) engine(v *view, o *agent.Options) (agent.Engine, func(), erro
 func (f *runFlags) claudeCode(v *view, o *agent.Options) (agent.Engine, func(), error) {
 	e := &claudecode.Options{Path: f.claudePath}
 	if f.verbose {
-		e.Stderr = func(line string) { v.report.line("[claude]", printable(line)) }
+		e.Stderr = func(line string) { v.line("[claude]", printable(line)) }
 	}
 	o.Env = map[string]string{}
 	if !f.offline {

@@ -132,8 +132,8 @@ func (f *runFlags) options(ctx context.Context, p *process, v *view, srv *server
 		o.ConfigProblems = append(o.ConfigProblems, agent.MCPServerError{Name: pr.Server, Message: problemText(pr)})
 	}
 	if f.verbose {
-		o.Stderr = v.report.stderr
-		o.Logger = slog.New(logHandler{v.report, ""})
+		o.Stderr = v.stderr
+		o.Logger = slog.New(logHandler{v.reporter, ""})
 	}
 	return &o, nil
 }

@@ -15,10 +15,8 @@ import (
 // A streamInput reads user messages and control requests from standard input, one JSON object a
 // line, in the form of the Claude Code CLI. It reports a line that cannot be used and goes on.
 type streamInput struct {
-	p      *process
+	view   *view
 	client *agent.Client
-	reply  func(v any) error   // writes to standard output, between messages
-	sent   func(agent.Content) // is called for each message that was sent
 	// lines counts the lines, messages the user messages that were sent.
 	lines, messages int
 }
@@ -38,7 +36,7 @@ type inputLine struct {
 
 // read handles the lines until the end of the input, or of ctx.
 func (s *streamInput) read(ctx context.Context) error {
-	r := jsonl.NewReader(s.p.in, 0)
+	r := jsonl.NewReader(s.view.p.in, 0)
 	for {
 		line, err := await(ctx, r.Next)
 		switch {
@@ -94,7 +92,7 @@ func (s *streamInput) nothing() error {
 const exampleInput = `{"type":"user","message":{"role":"user","content":"…"}}`
 
 func (s *streamInput) complain(format string, args ...any) {
-	fmt.Fprintf(s.p.err, "tenon: standard input: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	s.view.line("tenon: standard input:", oneLine(fmt.Sprintf(format, args...)))
 }
 
 // user sends a message, or reports why it cannot be sent.
@@ -122,7 +120,7 @@ func (s *streamInput) user(ctx context.Context, in inputLine) {
 	switch err := s.client.SendInput(ctx, &agent.Input{Content: m.Content, UUID: in.UUID}); {
 	case err == nil:
 		s.messages++
-		s.sent(m.Content)
+		s.view.expect(m.Content.Text())
 	case !errors.Is(err, agent.ErrClosed) && ctx.Err() == nil:
 		s.complain("this message is left out: %s", message(err))
 	}
@@ -157,10 +155,13 @@ func (s *streamInput) control(ctx context.Context, in inputLine) error {
 	if err != nil {
 		r = response{Subtype: "error", RequestID: in.RequestID, Error: oneLine(err.Error())}
 	}
-	return s.reply(struct {
-		Type     string   `json:"type"`
-		Response response `json:"response"`
-	}{"control_response", r})
+	s.view.progress.above(func() {
+		err = writeLine(s.view.p.out, struct {
+			Type     string   `json:"type"`
+			Response response `json:"response"`
+		}{"control_response", r})
+	})
+	return err
 }
 
 // status returns the servers in the form of the Claude Code CLI.

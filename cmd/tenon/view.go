@@ -19,12 +19,10 @@ import (
 // A view shows a run: the answer on standard output, the progress on the terminal, and what went
 // wrong on standard error.
 type view struct {
-	p        *process
-	progress *progress
-	report   *reporter
-	format   string // of standard output
-	verbose  bool
-	offline  bool // no model decides on calls: each that fails is a failure of the run
+	*reporter
+	format  string // of standard output
+	verbose bool
+	offline bool // no model decides on calls: each that fails is a failure of the run
 
 	turn    atomic.Bool       // a turn has begun and has no result yet; for any goroutine
 	started bool              // the init message has come
@@ -156,14 +154,14 @@ func (v *view) user(m *agent.User) {
 // complain writes a line about a fault, once. With stream-json the messages have it.
 func (v *view) complain(format string, args ...any) {
 	if v.verbose || v.format != "stream-json" {
-		v.report.warn(oneLine(fmt.Sprintf(format, args...)))
+		v.warn(oneLine(fmt.Sprintf(format, args...)))
 	}
 }
 
 // note writes a line with --verbose.
 func (v *view) note(format string, args ...any) {
 	if v.verbose {
-		v.report.line("tenon:", oneLine(fmt.Sprintf(format, args...)))
+		v.line("tenon:", oneLine(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestWhatIsToldWithoutATerminal(t *testing.T) {
 	var errs bytes.Buffer
 	p := &process{err: &errs, out: &bytes.Buffer{}}
-	v := &view{p: p, report: newReporter(p, nil), format: "text"}
+	v := &view{reporter: newReporter(p, nil), format: "text"}
 	messages := []agent.Message{&agent.SystemInit{MCPServerErrors: []agent.MCPServerError{
 		{Name: "stock", Type: "tool_left_out", Message: `tool "x" is left out: no schema`},
 		{Name: "files", Type: "invalid_config", Message: "mcpServers.files: is null"},
