@@ -53,8 +53,7 @@ func loginCommand(p *process, c *cobra.Command, connects bool, do func(context.C
 		entry, ok := l.cfg.Servers[args[0]]
 		switch {
 		case !ok:
-			configs, _ := l.cfg.ServerConfigs() // for their names only
-			return (&servers{configs: configs, problems: l.problems}).unknown(args[0])
+			return l.unknown(args[0])
 		case entry.Kind == mcpconfig.Stdio:
 			return usagef("server %q is a program; only servers over HTTP have logins", args[0])
 		case connects && entry.DisabledReason != "":

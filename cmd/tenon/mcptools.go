@@ -68,14 +68,12 @@ func writeSchemas(p *process, tools []mcphost.Tool) error {
 			fmt.Fprintf(&b, "  %s\n", printable(strings.TrimRight(line, "\r\n")))
 		}
 		b.WriteString("  ")
-		var schema bytes.Buffer
-		if err := json.Indent(&schema, rawOrNull(tool.InputSchema), "  ", "  "); err != nil {
-			schema.Write(tool.InputSchema)
+		if err := json.Indent(&b, rawOrNull(tool.InputSchema), "  ", "  "); err != nil {
+			return err
 		}
-		b.Write(jsonFor(p.out, schema.Bytes()))
 		b.WriteByte('\n')
 	}
-	_, err := p.out.Write(b.Bytes())
+	_, err := p.out.Write(jsonFor(p.out, b.Bytes()))
 	return err
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -122,7 +124,7 @@ func (f *runFlags) run(ctx context.Context, p *process, args []string) error {
 		return processIDs(status)
 	})
 	if !streamed {
-		v.waitFor(ctx, client, f.needed(srv.names(), prompt), waitLimit(srv.environment(p)))
+		v.waitFor(ctx, client, f.needed(slices.Sorted(maps.Keys(srv.configs)), prompt), waitLimit(srv.environment(p)))
 		v.expect(prompt)
 		if err := client.SendInput(ctx, agent.Text(prompt)); err != nil {
 			return err

@@ -142,10 +142,9 @@ func (f *serverFlags) complete(p *process) cobra.CompletionFunc {
 
 // servers are the servers of a configuration, ready to be connected.
 type servers struct {
-	configs  map[string]mcphost.ServerConfig
-	problems []mcpconfig.Problem
-	env      map[string]string                  // of the settings files
-	rules    map[permission.ToolPolicy][]string // the policies of single tools, as full names
+	*loaded
+	configs map[string]mcphost.ServerConfig
+	rules   map[permission.ToolPolicy][]string // the policies of single tools, as full names
 }
 
 // servers returns the servers that the flags select. The start is what the command does with those
@@ -156,7 +155,8 @@ func (f *serverFlags) servers(ctx context.Context, p *process, start projectStar
 		return nil, err
 	}
 	configs, more := l.cfg.ServerConfigs()
-	s := &servers{configs, append(l.problems, more...), l.settings.Env, map[permission.ToolPolicy][]string{}}
+	l.problems = append(l.problems, more...)
+	s := &servers{l, configs, map[permission.ToolPolicy][]string{}}
 	policies := l.cfg.Policies()
 	for _, server := range slices.Sorted(maps.Keys(policies)) {
 		for _, tool := range slices.Sorted(maps.Keys(policies[server])) {
@@ -187,7 +187,7 @@ func (f *serverFlags) decided(ctx context.Context, p *process, start projectStar
 // environment returns the environment of the process, overridden by that of the settings files.
 func (s *servers) environment(p *process) map[string]string {
 	env := p.envMap()
-	maps.Copy(env, s.env)
+	maps.Copy(env, s.settings.Env)
 	return env
 }
 
@@ -199,9 +199,6 @@ func variableProblems(env map[string]string) []mcpconfig.Problem {
 	}
 	return problems
 }
-
-// names returns the servers' names, sorted.
-func (s *servers) names() []string { return slices.Sorted(maps.Keys(s.configs)) }
 
 // only removes all servers but those of these names, so that nothing else is started. Without names
 // all stay.
@@ -220,9 +217,9 @@ func (s *servers) only(names []string) error {
 
 // unknown returns the error for a server that is not configured: a problem of its entry, or of a
 // file that may have it, if there is one.
-func (s *servers) unknown(name string) error {
+func (l *loaded) unknown(name string) error {
 	var lost []string
-	for _, pr := range s.problems {
+	for _, pr := range l.problems {
 		switch {
 		case pr.Server == name && isFault(pr):
 			return fmt.Errorf("server %q cannot be used: %s", name, problemText(pr))
@@ -230,7 +227,8 @@ func (s *servers) unknown(name string) error {
 			lost = append(lost, problemText(pr))
 		}
 	}
-	names := s.names()
+	configs, _ := l.cfg.ServerConfigs() // the refused ones as well
+	names := slices.Sorted(maps.Keys(configs))
 	switch hint := didYouMean(name, names); {
 	case len(lost) > 0:
 		return fmt.Errorf("no server %q could be found: %s", name, strings.Join(lost, "; "))
