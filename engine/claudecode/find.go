@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/internal/subproc"
 )
 
@@ -122,10 +123,7 @@ func realPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
+	return file.Real(path)
 }
 
 // isWithin reports whether path is root or in it.

@@ -75,7 +75,7 @@ var rooms = []room{
 	// The contract imports no engine: the engine is a value.
 	{path: "agent", imports: []string{"mcphost", "mcpserver", "permission", "internal/jsonscan"}},
 
-	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/toolname"}},
+	{path: "engine/internal/kit", imports: []string{"agent", "mcpconfig", "mcphost", "permission", "internal/file", "internal/toolname"}},
 	{path: "engine/native/internal/transcript", imports: []string{"engine/internal/kit", "agent", "mcpserver", "toolresult", "internal/clip", "internal/jsonscan"}},
 	{path: "engine/native/internal/messages", imports: []string{"engine/native/internal/transcript", "agent", "internal/clip"}},
 	{path: "engine/native/internal/toolset", imports: []string{
@@ -92,13 +92,13 @@ var rooms = []room{
 		},
 	},
 	{path: "engine/claudecode/event", imports: []string{"agent"}},
-	{path: "engine/claudecode/transcript", imports: []string{"agent", "internal/jsonl"}},
+	{path: "engine/claudecode/transcript", imports: []string{"agent", "internal/file", "internal/jsonl"}},
 	{
 		path: "engine/claudecode",
 		imports: []string{
 			"engine/internal/kit", "engine/claudecode/event",
 			"agent", "mcpconfig", "mcphost", "mcpserver", "mcpbridge", "permission", "toolresult", "toolschema",
-			"internal/toolname", "internal/jsonl", "internal/subproc",
+			"internal/file", "internal/toolname", "internal/jsonl", "internal/subproc",
 		},
 		tests: []string{"engine/claudecode/transcript"},
 	},

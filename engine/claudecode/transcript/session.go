@@ -45,8 +45,8 @@ type Query struct {
 	Limit, Offset int
 }
 
-// A file is a transcript that List may describe.
-type file struct {
+// A storedFile is a transcript that List may describe.
+type storedFile struct {
 	path string
 	info fs.FileInfo
 }
@@ -82,7 +82,7 @@ func (s *Store) List(q Query) ([]Session, []*Problem, error) {
 }
 
 // transcripts returns the transcripts in folders, the last modified first.
-func transcripts(folders []string) (files []file, problems []*Problem) {
+func transcripts(folders []string) (files []storedFile, problems []*Problem) {
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
@@ -100,10 +100,10 @@ func transcripts(folders []string) (files []file, problems []*Problem) {
 				problems = append(problems, &Problem{Path: path, Err: err})
 				continue
 			}
-			files = append(files, file{path, info})
+			files = append(files, storedFile{path, info})
 		}
 	}
-	slices.SortFunc(files, func(a, b file) int {
+	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(a.path, b.path))
 	})
 	return files, problems
@@ -119,14 +119,14 @@ func (s *Store) Session(id string) (*Session, []*Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return describe(file{path, info})
+	return describe(storedFile{path, info})
 }
 
 // edge is how many bytes of a transcript's beginning and end describe reads.
 const edge = 64 << 10
 
 // describe describes a session by the beginning and the end of its transcript.
-func describe(t file) (*Session, []*Problem, error) {
+func describe(t storedFile) (*Session, []*Problem, error) {
 	f, err := os.Open(t.path)
 	if err != nil {
 		return nil, nil, err

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/tenon-sdk/tenon/internal/file"
 )
 
 // ErrNotFound is the error for an ID that no stored session has.
@@ -116,10 +118,7 @@ func aliases(dir string) []string {
 	if err != nil {
 		return []string{dir}
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
-		return []string{abs, real}
-	}
-	return []string{abs}
+	return slices.Compact([]string{abs, file.Real(abs)})
 }
 
 func sameDir(a, b string) bool {

@@ -3,13 +3,13 @@ package kit
 import (
 	"cmp"
 	"encoding/json"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/tenon-sdk/tenon/agent"
+	"github.com/tenon-sdk/tenon/internal/file"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
@@ -156,15 +156,18 @@ func serversAbove(dir string) (names []string, ok bool) {
 		return nil, false
 	}
 	for range maxFolders {
-		data, found, err := readBounded(filepath.Join(at, mcpFile))
-		var doc struct {
-			Servers map[string]json.RawMessage `json:"mcpServers"`
-		}
-		switch {
-		case err != nil:
-			return nil, false
-		case found && json.Unmarshal(data, &doc) == nil: // the CLI ignores invalid files
-			names = slices.AppendSeq(names, maps.Keys(doc.Servers))
+		path := filepath.Join(at, mcpFile)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			data, err := file.Read(path, maxMCPFile)
+			if err != nil {
+				return nil, false
+			}
+			var doc struct {
+				Servers map[string]json.RawMessage `json:"mcpServers"`
+			}
+			if json.Unmarshal(data, &doc) == nil { // the CLI ignores invalid files
+				names = slices.AppendSeq(names, maps.Keys(doc.Servers))
+			}
 		}
 		if at == filepath.Dir(at) {
 			return names, true
@@ -172,21 +175,4 @@ func serversAbove(dir string) (names []string, ok bool) {
 		at = filepath.Dir(at)
 	}
 	return nil, false
-}
-
-func readBounded(path string) (data []byte, found bool, err error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, false, nil //nolint:nilerr // most are not there
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { _ = file.Close() }()
-	data, err = io.ReadAll(io.LimitReader(file, maxMCPFile+1))
-	if err == nil && len(data) > maxMCPFile {
-		err = io.ErrShortBuffer
-	}
-	return data, true, err
 }
