@@ -65,32 +65,33 @@ func (t *turn) ask(c *call, args json.RawMessage, d permission.Decision) (json.R
 	if v == nil && err == nil && !t.stopped.Load() {
 		v, err = t.question(c, args, d)
 	}
-	switch {
-	case t.ctx.Err() != nil || t.stopped.Load():
+	if t.ctx.Err() != nil || t.stopped.Load() {
 		return nil, t.unmade(c)
-	case err != nil:
-		return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, c.use.Name), true)
-	case v == nil:
-		return nil, t.deny(c, args, d, d.Message, true)
 	}
-	t.s.update(v.UpdatedPermissions)
-	switch v.Behavior {
-	case permission.Allow:
-		if v.UpdatedInput == nil {
+	if err == nil && v != nil {
+		t.s.update(v.UpdatedPermissions)
+		switch {
+		case v.Behavior == permission.Deny:
+			a := t.deny(c, args, d, v.Message, false)
+			if v.Interrupt {
+				t.cancel(errDenied)
+			}
+			return nil, a
+		case v.Behavior != permission.Allow:
+			err = fmt.Errorf("unknown behavior %q", v.Behavior)
+		case v.UpdatedInput == nil:
 			return args, nil
+		case !kit.IsObject(v.UpdatedInput):
+			err = errors.New("the changed input is not a JSON object")
+		default:
+			return v.UpdatedInput, nil
 		}
-		if !kit.IsObject(v.UpdatedInput) {
-			return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: the changed input is not a JSON object. %s was not run.", c.use.Name), true)
-		}
-		return v.UpdatedInput, nil
-	case permission.Deny:
-		a := t.deny(c, args, d, v.Message, false)
-		if v.Interrupt {
-			t.cancel(errDenied)
-		}
-		return nil, a
 	}
-	return nil, t.deny(c, args, d, fmt.Sprintf("Tool permission request failed: unknown behavior %q. %s was not run.", v.Behavior, c.use.Name), true)
+	text := d.Message
+	if err != nil {
+		text = fmt.Sprintf("Tool permission request failed: %v. %s was not run.", err, c.use.Name)
+	}
+	return nil, t.deny(c, args, d, text, true)
 }
 
 // question asks the program or its prompt tool. Nil without an error means that there is nobody to ask.
@@ -103,8 +104,14 @@ func (t *turn) question(c *call, args json.RawMessage, d permission.Decision) (*
 	}
 	switch {
 	case o.CanUseTool != nil:
+		source := "" // of the engine's own tools
+		if h := c.tool.Host; h != nil {
+			if st, ok := h.ServerStatus(c.tool.Server); ok {
+				source = toolset.SourceOf(st)
+			}
+		}
 		r := &agent.ToolRequest{
-			ToolName: c.use.Name, Server: c.tool.Server, Tool: c.tool.Name, Source: t.s.sourceOf(c.tool),
+			ToolName: c.use.Name, Server: c.tool.Server, Tool: c.tool.Name, Source: source,
 			Title: c.tool.Title, Annotations: c.tool.Annotations, ReadOnly: c.tool.ReadOnly, ToolUseID: c.use.ID, Input: args, Reason: d.Message,
 			Suggestions: t.s.permissions().Suggest(c.tool.Request()),
 		}
@@ -131,10 +138,7 @@ func (t *turn) promptTool(c *call, args json.RawMessage) (*permission.PromptResu
 		return nil, fmt.Errorf("the permission prompt tool failed: %s", clip.Text(strings.ToValidUTF8(res.Text(), "\uFFFD"), 500))
 	}
 	v, err := permission.ParsePromptResult([]byte(res.Text()))
-	if err != nil {
-		return nil, err
-	}
-	return &v, nil
+	return &v, err
 }
 
 // update applies the permission updates of a verdict and reports faulty ones.
@@ -156,17 +160,6 @@ func (s *session) update(updates []permission.Update) {
 	for _, p := range problems {
 		s.warn("permission_update", "A permission update was left out: %s", p)
 	}
-}
-
-// sourceOf returns where the server of a tool was defined.
-func (s *session) sourceOf(t *toolset.Tool) string {
-	if t.Host == nil {
-		return "" // the engine's own
-	}
-	if st, ok := t.Host.ServerStatus(t.Server); ok {
-		return toolset.SourceOf(st)
-	}
-	return ""
 }
 
 // A boundPolicy is a policy with the servers of the run, and what it was made from.
@@ -193,26 +186,19 @@ func (s *session) rules() boundPolicy {
 	s.mu.Lock()
 	policy, bound := s.policy, s.bound
 	s.mu.Unlock()
-	same := slices.Equal(bound.hosts, hosts) && slices.Equal(bound.revision, revision)
-	if bound.servers != nil && same && bound.from == policy {
+	if bound.servers != nil && bound.from == policy && slices.Equal(bound.hosts, hosts) && slices.Equal(bound.revision, revision) {
 		return bound
 	}
-	next := boundPolicy{from: policy, servers: bound.servers, hosts: hosts, revision: revision}
-	if next.servers == nil || !same {
-		var list []permission.Server
-		for _, st := range s.servers() {
-			list = append(list, kit.RuleServer(st))
-		}
-		next.servers = permission.NewServers(list...)
+	var list []permission.Server
+	for _, st := range s.servers() {
+		list = append(list, kit.RuleServer(st))
 	}
-	next.Policy = policy.WithServers(next.servers)
+	servers := permission.NewServers(list...)
+	bound = boundPolicy{policy.WithServers(servers), policy, servers, hosts, revision}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.policy != policy { // changed meanwhile: the next one who asks makes it
-		return next
-	}
-	s.bound = next
-	return next
+	s.bound = bound
+	return bound
 }
 
 // requestOf returns a call of a tool, by its full name, for the rules. It reports false if no server has the tool.

@@ -298,11 +298,8 @@ func (r *hookReply) permissionRequest() (*agent.PermissionRequestOutput, error) 
 		return out, nil
 	}
 	v, err := permission.ParsePromptResult(r.Specific.Decision)
-	if err != nil {
-		return nil, err
-	}
 	out.Verdict = &v
-	return out, nil
+	return out, err
 }
 
 // reference matches ${path.to.value} in a string of a hook's input.
