@@ -298,17 +298,26 @@ func (s *session) serve(ctx context.Context, subtype string, request json.RawMes
 	}
 	switch subtype {
 	case "mcp_message":
-		return s.mcpMessage(ctx, request)
+		return answer(ctx, subtype, request, s.mcpMessage)
 	case "can_use_tool":
-		return s.canUseTool(ctx, request)
+		return answer(ctx, subtype, request, s.canUseTool)
 	case "hook_callback":
-		return s.hookCallback(ctx, request)
+		return answer(ctx, subtype, request, s.hookCallback)
 	case "elicitation":
-		return s.elicit(ctx, request)
+		return answer(ctx, subtype, request, s.elicit)
 	case "request_user_dialog":
-		return s.dialog(ctx, request)
+		return answer(ctx, subtype, request, s.dialog)
 	}
 	return nil, fmt.Errorf("%w: %.60q", errUnknownRequest, subtype)
+}
+
+// answer decodes a request and answers it by f.
+func answer[T any](ctx context.Context, subtype string, request json.RawMessage, f func(context.Context, *T) (any, error)) (any, error) {
+	q := new(T)
+	if err := json.Unmarshal(request, q); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", subtype, err)
+	}
+	return f(ctx, q)
 }
 
 // addHooks registers the hooks of the program and of this engine.

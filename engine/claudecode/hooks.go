@@ -169,15 +169,14 @@ func (s *session) stopTurn(reason string) *permission.PromptResult {
 	return v
 }
 
-// hookCallback answers a hook_callback request.
-func (s *session) hookCallback(ctx context.Context, request json.RawMessage) (any, error) {
-	var q struct {
-		ID    string          `json:"callback_id"`
-		Input json.RawMessage `json:"input"`
-	}
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("reading hook_callback: %w", err)
-	}
+// A hookCall is a hook_callback request.
+type hookCall struct {
+	ID    string          `json:"callback_id"`
+	Input json.RawMessage `json:"input"`
+}
+
+// hookCallback runs a hook of the CLI's.
+func (s *session) hookCallback(ctx context.Context, q *hookCall) (any, error) {
 	f := s.hooks.funcs[q.ID]
 	if f == nil {
 		return nil, fmt.Errorf("no hook has the id %.60q", q.ID)

@@ -16,11 +16,7 @@ import (
 
 // mcpMessage answers an mcp_message request by the server's bridge. A message without a reply is
 // acknowledged, or the CLI treats the server as dead.
-func (s *session) mcpMessage(ctx context.Context, request json.RawMessage) (any, error) {
-	var q mcpMessage
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("reading mcp_message: %w", err)
-	}
+func (s *session) mcpMessage(ctx context.Context, q *mcpMessage) (any, error) {
 	a := s.servers.find(q.Server)
 	if a == nil {
 		return nil, fmt.Errorf("no server in this process is called %.60q", q.Server)

@@ -54,19 +54,19 @@ func TestHandedOnIntegersStayUncertain(t *testing.T) {
 				s.opts.CanUseTool = func(context.Context, *agent.ToolRequest) (*permission.PromptResult, error) {
 					return &permission.PromptResult{Behavior: permission.Allow, UpdatedInput: json.RawMessage(given)}, nil
 				}
-				return s.canUseTool(t.Context(), json.RawMessage(`{"tool_name":"t","tool_use_id":"call","input":`+told+`}`))
+				return s.serve(t.Context(), "can_use_tool", json.RawMessage(`{"tool_name":"t","tool_use_id":"call","input":`+told+`}`))
 			},
 			"a typed hook": func(s *session) (any, error) {
 				s.hooks.funcs["h"] = func(context.Context, json.RawMessage) (any, error) {
 					return &kit.HookReply{Specific: kit.HookSpecifics{UpdatedInput: json.RawMessage(given)}}, nil
 				}
-				return s.hookCallback(t.Context(), json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
+				return s.serve(t.Context(), "hook_callback", json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
 			},
 			"a hook": func(s *session) (any, error) {
 				s.hooks.funcs["h"] = func(context.Context, json.RawMessage) (any, error) {
 					return json.RawMessage(`{"hookSpecificOutput":{"updatedInput":` + given + `}}`), nil
 				}
-				return s.hookCallback(t.Context(), json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
+				return s.serve(t.Context(), "hook_callback", json.RawMessage(`{"callback_id":"h","input":{"tool_use_id":"call","tool_input":`+told+`}}`))
 			},
 		}
 		for by, answer := range answers {

@@ -40,11 +40,7 @@ type toolQuestion struct {
 
 // canUseTool answers a can_use_tool request by the program's hooks on PermissionRequest, and then by
 // CanUseTool. An error, a panic or no verdict denies the call, and so does a program without either.
-func (s *session) canUseTool(ctx context.Context, request json.RawMessage) (any, error) {
-	q := new(toolQuestion)
-	if err := json.Unmarshal(request, q); err != nil {
-		return nil, fmt.Errorf("reading can_use_tool: %w", err)
-	}
+func (s *session) canUseTool(ctx context.Context, q *toolQuestion) (any, error) {
 	q.Input = s.inputs.restore(q.ToolUseID, q.Input)
 	if s.allowedByRule(ctx, q) {
 		return newVerdict(agent.Allow(), q.ToolUseID), nil
@@ -170,20 +166,19 @@ func isEmptyObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0
 }
 
-// elicit answers an elicitation of a server that the CLI connects. The CLI tells its servers that a
-// user can be asked. Without anyone to ask, the user declines.
-func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, error) {
-	var q struct {
-		Server  string          `json:"mcp_server_name"`
-		Message string          `json:"message"`
-		Mode    string          `json:"mode"`
-		URL     string          `json:"url"`
-		ID      string          `json:"elicitation_id"`
-		Schema  json.RawMessage `json:"requested_schema"`
-	}
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("reading elicitation: %w", err)
-	}
+// An elicitation is an elicitation request of a server that the CLI connects.
+type elicitation struct {
+	Server  string          `json:"mcp_server_name"`
+	Message string          `json:"message"`
+	Mode    string          `json:"mode"`
+	URL     string          `json:"url"`
+	ID      string          `json:"elicitation_id"`
+	Schema  json.RawMessage `json:"requested_schema"`
+}
+
+// elicit answers an elicitation. The CLI tells its servers that a user can be asked. Without anyone to ask,
+// the user declines.
+func (s *session) elicit(ctx context.Context, q *elicitation) (any, error) {
 	ask := kit.Elicit(s.opts)
 	if ask == nil {
 		return &mcp.ElicitResult{Action: "decline"}, nil
@@ -195,23 +190,21 @@ func (s *session) elicit(ctx context.Context, request json.RawMessage) (any, err
 	return ask(ctx, q.Server, p)
 }
 
-// dialog answers a request_user_dialog request by Options.OnDialog. Without that, the protocol wants no
-// answer.
-func (s *session) dialog(ctx context.Context, request json.RawMessage) (any, error) {
+// A dialogRequest is a request_user_dialog request.
+type dialogRequest struct {
+	Kind      string          `json:"dialog_kind"`
+	Payload   json.RawMessage `json:"payload"`
+	ToolUseID string          `json:"tool_use_id"`
+}
+
+// dialog answers a dialog by Options.OnDialog. Without that, the protocol requires no answer.
+func (s *session) dialog(ctx context.Context, q *dialogRequest) (any, error) {
 	show := s.engine.opts.OnDialog
 	if show == nil {
 		return nil, errUnanswered
 	}
-	var q struct {
-		Kind      string          `json:"dialog_kind"`
-		Payload   json.RawMessage `json:"payload"`
-		ToolUseID string          `json:"tool_use_id"`
-	}
-	if err := json.Unmarshal(request, &q); err != nil {
-		return nil, fmt.Errorf("reading request_user_dialog: %w", err)
-	}
 	answer, err := kit.Guard(s.opts.Logger, "OnDialog", func() (json.RawMessage, error) {
-		return show(ctx, &Dialog{Kind: q.Kind, Payload: q.Payload, ToolUseID: q.ToolUseID})
+		return show(ctx, (*Dialog)(q))
 	})
 	if err != nil {
 		s.opts.Logger.WarnContext(ctx, "claude-code: OnDialog failed", "kind", q.Kind, "error", err)

@@ -37,7 +37,7 @@ func TestCallIsShownBeforeTheQuestion(t *testing.T) {
 		}
 		question := func(id string) {
 			t.Helper()
-			if _, err := s.canUseTool(t.Context(), json.RawMessage(`{"tool_name":"t","tool_use_id":"`+id+`","input":{}}`)); err != nil {
+			if _, err := s.serve(t.Context(), "can_use_tool", json.RawMessage(`{"tool_name":"t","tool_use_id":"`+id+`","input":{}}`)); err != nil {
 				t.Error(err)
 			}
 		}
