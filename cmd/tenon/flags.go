@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ func (l *ruleList) String() string     { return strings.Join(*l, ",") }
 func (l *ruleList) Type() string       { return "TOOLS" }
 func (l *ruleList) Set(s string) error { *l = append(*l, permission.SplitList(s)...); return nil }
 
-// didYouMean is the middle of an error message about an unknown name: "; did you mean "x"?", or nothing.
+// didYouMean returns a part of an error message about an unknown name: "; did you mean "x"?", or "".
 func didYouMean(name string, known []string) string {
 	close := near(name, known)
 	for i, k := range close {
@@ -98,7 +99,7 @@ func didYouMean(name string, known []string) string {
 	return meaning(close)
 }
 
-// meaning asks whether one of the names is meant; nothing if there are none.
+// meaning asks whether one of the names is meant. It returns "" without names.
 func meaning(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -106,33 +107,21 @@ func meaning(names []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// near gives up to three of the known names that name may have been meant for, the nearest first.
+// near returns up to three of the known names that name may stand for, the nearest first.
 func near(name string, known []string) []string {
-	type candidate struct {
-		name string
-		dist int
-	}
-	var found []candidate
+	dist := map[string]int{}
 	want := strings.ToLower(name)
 	for _, k := range known {
 		have := strings.ToLower(k)
 		far := 1 + len(have)/4
-		d := editdistance.Distance(want, have, far)
-		switch {
-		case d <= far && d < len(have):
-		case len(want) >= 3 && strings.Contains(have, want), len(have) >= 3 && strings.Contains(want, have):
-			d = len(have) // behind the misspellings
-		default:
-			continue
+		if d := editdistance.Distance(want, have, far); d <= far && d < len(have) {
+			dist[k] = d
+		} else if len(want) >= 3 && strings.Contains(have, want) || len(have) >= 3 && strings.Contains(want, have) {
+			dist[k] = len(have) // behind the misspellings
 		}
-		found = append(found, candidate{k, d})
 	}
-	slices.SortStableFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.dist, b.dist), cmp.Compare(a.name, b.name))
+	names := slices.SortedFunc(maps.Keys(dist), func(a, b string) int {
+		return cmp.Or(cmp.Compare(dist[a], dist[b]), cmp.Compare(a, b))
 	})
-	var names []string
-	for _, c := range found[:min(3, len(found))] {
-		names = append(names, c.name)
-	}
-	return names
+	return names[:min(3, len(names))]
 }

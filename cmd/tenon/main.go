@@ -1,15 +1,16 @@
-// Command tenon asks a Claude model with tools from MCP servers, and runs MCP servers without any model.
+// Command tenon asks a Claude model with tools from MCP servers, and calls MCP servers without a
+// model.
 //
 //	tenon run "How many of AB-00017 are left?" --mcp-config servers.json --allowedTools mcp__stock
 //	tenon run --offline '@mcp__calc__add {"a":1,"b":2}' --mcp-config servers.json --allowedTools mcp__calc
 //	tenon mcp list
 //	tenon mcp call files read_file '{"path":"notes.txt"}'
 //
-// It stands on top of engine/native, mcphost and mcpconfig and adds flags and printing only. Answers go
-// to standard output, all else to standard error.
+// It adds flags and printing to engine/native, mcphost and mcpconfig. Answers go to standard output,
+// all else to standard error.
 //
-// Exit status: 0 fine, 1 it failed, 2 the command line is wrong; 128+n when signal n ended it
-// (130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of standard output went away).
+// The exit status is 0 after success, 1 after a failure, 2 if the command line is wrong, and 128+n
+// after signal n (130 after Ctrl-C, 143 after SIGTERM, 141 if the reader of standard output closed it).
 package main
 
 import (
