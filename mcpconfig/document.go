@@ -170,19 +170,9 @@ func (d *document) top() node { return node{d.root, ""} }
 
 // kind returns the type of the value, for messages.
 func (n node) kind() string {
-	switch n.v.Value.Kind() {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '{':
-		return "an object"
-	}
-	return "a list"
+	return map[hujson.Kind]string{
+		'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
+	}[n.v.Value.Kind()]
 }
 
 // size returns the type of the value and the number of its elements, for messages.

@@ -96,7 +96,7 @@ func reference(b *strings.Builder, inner string, lookup lookupFunc, nested int) 
 	if hasDefault {
 		return expandInto(b, fallback, lookup, nested+1)
 	}
-	e := &expandError{message: fmt.Sprintf("the environment variable %s is not set", name), instead: fmt.Sprintf("${%s:-DEFAULT} to give a default, or set it", name)}
+	e := &expandError{fmt.Sprintf("the environment variable %s is not set", name), fmt.Sprintf("${%s:-DEFAULT} to give a default, or set it", name)}
 	if plain, def, ok := strings.Cut(name, "-"); ok && variable.MatchString(plain) {
 		e.instead = fmt.Sprintf("${%s:-%s}", plain, def)
 	} else if !variable.MatchString(name) {

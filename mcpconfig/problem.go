@@ -66,15 +66,11 @@ func (p Problem) String() string {
 	for _, a := range p.Also {
 		b.WriteString("; also " + a)
 	}
-	switch p.Level {
-	case LevelEntry:
-		b.WriteString(" (this server is left out)")
-	case LevelFile:
-		b.WriteString(" (nothing of this file is used)")
-	case LevelUntrusted:
-		b.WriteString(" (" + trustRemedy + ")")
-	}
-	return b.String()
+	return b.String() + map[Level]string{
+		LevelEntry:     " (this server is left out)",
+		LevelFile:      " (nothing of this file is used)",
+		LevelUntrusted: " (" + trustRemedy + ")",
+	}[p.Level]
 }
 
 func (p Problem) text() string {

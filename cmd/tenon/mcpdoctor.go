@@ -182,16 +182,12 @@ func switchedOff(s mcphost.ServerStatus) bool {
 
 // serverLine describes a server that is not connected.
 func serverLine(s mcphost.ServerStatus) string {
-	state := string(s.Status)
-	switch s.Status {
-	case mcphost.StatusPending:
-		state = "still connecting"
-	case mcphost.StatusFailed:
-		state = "not connected"
-	case mcphost.StatusNeedsAuth:
-		state = "not connected: it wants a login"
-	}
-	text := fmt.Sprintf("server %q is %s", s.Name, state)
+	state := map[mcphost.Status]string{
+		mcphost.StatusPending:   "still connecting",
+		mcphost.StatusFailed:    "not connected",
+		mcphost.StatusNeedsAuth: "not connected: it wants a login",
+	}[s.Status]
+	text := fmt.Sprintf("server %q is %s", s.Name, cmp.Or(state, string(s.Status)))
 	if r := reasonWithRemedy(s); r != "" {
 		text += ": " + r
 	}

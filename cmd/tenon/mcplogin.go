@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,11 +85,7 @@ func logout(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 }
 
 func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
-	port := 0
-	if entry.OAuth != nil {
-		port = entry.OAuth.CallbackPort
-	}
-	cb, err := mcpauth.NewCallback(ctx, port)
+	cb, err := mcpauth.NewCallback(ctx, cmp.Or(entry.OAuth, &mcpconfig.OAuth{}).CallbackPort)
 	if err != nil {
 		return err
 	}
@@ -103,7 +100,7 @@ func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 	}
 	// Find out whether the login can be stored before the user goes through it.
 	err = store.Update(ctx, mcpauth.Key(entry.URL), func(old *mcpauth.Credentials) (*mcpauth.Credentials, error) { return old, nil })
-	if errors.As(err, new(*mcpauth.StoreError)) {
+	if _, ok := errors.AsType[*mcpauth.StoreError](err); ok {
 		return fmt.Errorf("the login could not be kept: %w; mend that, or set XDG_CONFIG_HOME to a directory that can be written", err)
 	} else if err != nil {
 		return err
