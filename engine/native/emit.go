@@ -137,7 +137,7 @@ func (t *turn) result(subtype, reason, message string) *agent.Result {
 	return r
 }
 
-// initMessage is the message that opens a turn.
+// initMessage returns the message that opens a turn.
 func (s *session) initMessage() *agent.SystemInit {
 	status := s.serverStatus()
 	s.mu.Lock()
@@ -150,7 +150,6 @@ func (s *session) initMessage() *agent.SystemInit {
 	if s.output != nil {
 		m.Tools = append(m.Tools, s.output.model.Name)
 	}
-	m.MCPServerErrors = append(m.MCPServerErrors, s.opts.ConfigProblems...)
-	m.MCPServerErrors = append(m.MCPServerErrors, toolset.RejectedTools(status)...)
+	m.MCPServerErrors = slices.Concat(s.opts.ConfigProblems, toolset.RejectedTools(status))
 	return m
 }

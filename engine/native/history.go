@@ -128,19 +128,19 @@ func (s *session) settleReferences() {
 		var gone []string
 		for _, name := range ref.Names {
 			tl := s.table.ByName[name]
-			what := toolset.Unavailable
+			description := toolset.Unavailable
 			if tl == nil || tl.Own {
 				tl = nil
 				gone = append(gone, name)
 			} else {
-				what = clip.Text(toolset.FirstLine(tl.Model.Description), 200)
+				description = tl.Model.Description
 			}
-			fmt.Fprintf(&words, "%s: %s\n", name, what)
+			words.WriteString(describe(name, description))
 			if s.finder.Active {
 				s.finder.Load(name, tl)
 			}
 		}
-		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(words.String()))})
+		p.Plain = transcript.EncodeBlock(&agent.ToolResultBlock{ToolUseID: ref.ID, Content: loadedContent(words.String())})
 		if !s.finder.Active {
 			p.Raw, p.Plain = p.Plain, nil
 			s.given.Repair(ref.Index, agent.RepairReference, "references to tools became words, since there is no tool search: %s", clip.Text(strings.Join(ref.Names, ", "), 200))

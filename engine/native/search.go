@@ -199,7 +199,7 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) *a
 		name := tl.Model.Name
 		out.Matches = append(out.Matches, name)
 		references = append(references, transcript.Reference(name))
-		fmt.Fprintf(&plain, "%s: %s\n", name, clip.Text(toolset.FirstLine(tl.Model.Description), 200))
+		plain.WriteString(describe(name, tl.Model.Description))
 	}
 	note := f.note(pending)
 	a := &answer{raw: transcript.Encode(out)}
@@ -214,8 +214,19 @@ func (f *finding) answer(c *call, q searchQuery, pending []string, total int) *a
 	// A result has nothing but references, or no references: the words go beside it.
 	a.result = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: references}
 	a.after = strings.TrimSpace(loaded + "\n" + note)
-	a.plain = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(plain.String()))}
+	a.plain = &agent.ToolResultBlock{ToolUseID: c.use.ID, Content: loadedContent(plain.String())}
 	return a
+}
+
+// describe returns a line about a tool for servers without tool references.
+func describe(name, description string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
+	return name + ": " + clip.Text(line, 200) + "\n"
+}
+
+// loadedContent returns the result of a search for servers without tool references.
+func loadedContent(lines string) agent.Content {
+	return agent.TextContent("These tools are loaded and can be called now:\n" + strings.TrimSpace(lines))
 }
 
 // note returns a text about names and servers that were not found or searched.

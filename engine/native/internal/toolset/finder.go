@@ -204,12 +204,6 @@ func newSearchTool() *Tool {
 	}, true)
 }
 
-// FirstLine returns the first line of a text.
-func FirstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
 // Unavailable is the description of a tool that cannot be called.
 const Unavailable = "This tool is not available."
 
