@@ -6,57 +6,58 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// A Request is a call to decide.
+// A Request is a tool call to decide.
 type Request struct {
-	// Tool is the full name, as the model wrote it: mcp__stock__lookup. Where a host had to shorten
-	// the name or make it unlike another's, rules match that name and the whole one.
+	// Tool is the full name that the model used, such as mcp__stock__lookup. If the host shortened
+	// the name or made it unique, rules match the short and the original name.
 	Tool string
-	// Server is the registration key of the tool's server, not normalised; empty for a tool that is not MCP.
+	// Server is the server's key, not normalized. It is empty for tools that are not MCP.
 	Server string
-	// ToolName is the tool's own name on its server.
+	// ToolName is the name on the server.
 	ToolName string
-	// Resource marks a call of Tool, an engine's own, that reads or lists the resources of Server; ToolName is
-	// empty. The rules for Tool count, and those for Server that cover every tool of it.
+	// Resource is set for a call of Tool, an engine's own tool, that reads or lists resources of
+	// Server. ToolName is empty. Rules for Tool apply, and rules for Server that cover all its
+	// tools.
 	Resource bool
 	// ReadOnly is the tool's readOnlyHint.
 	ReadOnly bool
-	// Hook is the verdict of the hooks that ran before; empty when none had one.
+	// Hook is the decision of the hooks that ran before, if any.
 	Hook Behavior
-	// HookReason is what the hook said; it becomes the message when the hook denies.
+	// HookReason is the hook's reason, the message of a denial.
 	HookReason string
 }
 
-// A Reason is the step of a decision that settled it.
+// A Reason names the step that decided.
 type Reason string
 
 // The reasons.
 const (
-	// ReasonRule is a rule of [Options].
+	// ReasonRule means a rule of [Options].
 	ReasonRule Reason = "rule"
-	// ReasonPolicy is the server's own policy for the tool.
+	// ReasonPolicy means the server's policy for the tool.
 	ReasonPolicy Reason = "policy"
-	// ReasonHook is the verdict of a hook.
+	// ReasonHook means a hook.
 	ReasonHook Reason = "hook"
-	// ReasonMode is the mode.
+	// ReasonMode means the mode.
 	ReasonMode Reason = "mode"
-	// ReasonUnsettled is none of them: nothing allows the call.
+	// ReasonUnsettled means that nothing allows the call.
 	ReasonUnsettled Reason = "unsettled"
 )
 
-// A Decision is what to do with a call.
+// A Decision is the result of deciding a call.
 type Decision struct {
-	// Behavior is Allow, Deny, or Ask: ask whoever can answer; when there is nobody, deny with Message.
+	// Behavior is Allow, Deny or Ask. If nobody can be asked, deny with Message.
 	Behavior Behavior
-	// Reason says which step decided.
+	// Reason is the step that decided.
 	Reason Reason
-	// Rule is the rule that decided, as it was given; empty if none did.
+	// Rule is the text of the rule that decided, if any.
 	Rule string
-	// Message is what the model and the caller read when the call does not run. It names the tool
-	// and allowedTools. Empty when Behavior is Allow.
+	// Message is the text for the model and the caller if the call does not run. It names the tool
+	// and allowedTools. It is empty if Behavior is Allow.
 	Message string
 }
 
-// Decide decides one call, in this order; the first step that settles it wins:
+// Decide decides a call. The first of these steps that applies wins:
 //
 //  1. a deny rule, or the server's policy always_deny: denied, whatever else holds;
 //  2. a hook that denies: denied with the hook's reason;
@@ -67,7 +68,7 @@ type Decision struct {
 //  7. an allow rule, or always_allow: allowed;
 //  8. nothing: asked. No mode but bypassPermissions, and no hint of the tool, grants it by itself.
 //
-// Where it comes to asking, dontAsk denies. In auto mode the one who is asked is a classifier.
+// If the result is to ask, dontAsk denies. In auto mode a classifier is asked.
 func (p *Policy) Decide(c Request) Decision {
 	if d, ok := p.denied(c); ok {
 		return d
@@ -107,15 +108,14 @@ func (p *Policy) Decide(c Request) Decision {
 	return p.ask(Decision{Reason: ReasonUnsettled, Message: p.unsettledMessage(mode, c)}, c)
 }
 
-// Hidden reports whether a tool is to be kept from the model's list: a deny rule or its server's
-// policy denies it. Only the fields Tool, Server, ToolName and
-// Resource of c count.
+// Hidden reports whether a tool is hidden from the model, because a deny rule or its server's
+// policy denies it. It uses Tool, Server, ToolName and Resource of c.
 func (p *Policy) Hidden(c Request) bool {
 	_, hidden := p.denied(c)
 	return hidden
 }
 
-// denied is the first step of a decision.
+// denied is the first step.
 func (p *Policy) denied(c Request) (Decision, bool) {
 	r, ok := p.match(Deny, c)
 	switch {
@@ -133,7 +133,7 @@ func (p *Policy) denied(c Request) (Decision, bool) {
 	return Decision{}, false
 }
 
-// ask finishes a decision that comes to asking.
+// ask returns the decision to ask.
 func (p *Policy) ask(d Decision, c Request) Decision {
 	d.Behavior = Ask
 	if p.Mode() == ModeDontAsk {
@@ -176,7 +176,7 @@ func (p *Policy) unsettledMessage(mode Mode, c Request) string {
 	return s + " The program that runs this agent can allow it with allowedTools" + p.suggestion(c) + "."
 }
 
-// suggestion is the rules that would allow the call, as an apposition to allowedTools.
+// suggestion names the rules that would allow the call.
 func (p *Policy) suggestion(c Request) string {
 	s := fmt.Sprintf(": %q", p.nameFor(c))
 	if c.Server == "" {

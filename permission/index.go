@@ -6,15 +6,14 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// An index finds the rules that cover a call without trying each. It knows what each rule means for one list
-// of servers.
+// An index finds the rules that cover a call without trying each.
 type index struct {
 	servers          *Servers
 	rules            []Rule
 	allow, deny, ask ruleTable
 }
 
-// A ruleTable has the rules of one behavior, by their positions in the policy.
+// A ruleTable holds the rules of one behavior by their positions in the policy.
 type ruleTable struct {
 	whole map[string]int        // by server key: covers every tool
 	exact map[[2]string]int     // by server key and the tool's part of the rule
@@ -28,7 +27,8 @@ type toolGlob struct {
 	pattern string
 }
 
-// newIndex makes the index. It looks at each rule once, and at no more than one part of its text for each length of a server's key.
+// newIndex returns an index. It looks at each rule once, and at one prefix of its text for each
+// length of a server's key.
 func newIndex(rules []Rule, servers *Servers) *index {
 	x := &index{servers: servers, rules: rules}
 	for i, r := range rules {
@@ -80,7 +80,7 @@ func (t *ruleTable) add(at int, r reading) {
 
 func (t *ruleTable) name(at int, text string) { t.names = first(t.names, text, at) }
 
-// first notes a position unless there is an earlier one.
+// first records a position unless there is an earlier one.
 func first[K comparable](m map[K]int, key K, at int) map[K]int {
 	if m == nil {
 		m = map[K]int{}
@@ -91,7 +91,8 @@ func first[K comparable](m map[K]int, key K, at int) map[K]int {
 	return m
 }
 
-// find is the position of the first rule of a behavior that covers the call, the number of rules if none does.
+// find returns the position of the first rule of a behavior that covers the call, or the number of
+// rules.
 func (x *index) find(b Behavior, t target) int {
 	table, best := x.of(b), len(x.rules)
 	table.named(b, t, &best)
@@ -121,7 +122,7 @@ func (x *index) find(b Behavior, t target) int {
 	return best
 }
 
-// parts are the names that a rule can have for the tool behind its server's name.
+// parts returns the names for the tool that a rule can have after its server's name.
 func (t target) parts() []string {
 	tool, ok := strings.CutPrefix(t.tool, t.server+toolname.Separator)
 	if !ok || tool == t.name {
@@ -130,8 +131,8 @@ func (t target) parts() []string {
 	return []string{t.name, tool}
 }
 
-// named looks among the rules that are whole names. For an MCP tool an allow rule has to hold the tool's hash: any
-// other name could be a tool's of another server.
+// named looks among the rules without *. For an MCP tool an allow rule must have the tool's hash,
+// since any other name could be a tool of another server.
 func (t *ruleTable) named(b Behavior, c target, best *int) {
 	texts := []string{c.tool}
 	if c.mcp {
@@ -147,8 +148,8 @@ func (t *ruleTable) named(b Behavior, c target, best *int) {
 	}
 }
 
-// unplaced looks for rules about the server of a tool whose server the caller does not say: what
-// forbids covers all that could be meant.
+// unplaced looks for rules about the server of a tool without a known server. Deny and ask rules
+// apply to all servers that could be meant.
 func (x *index) unplaced(b Behavior, tool string, best *int) {
 	for at, r := range x.rules[:*best] {
 		if r.behavior == b && !r.arguments && !r.glob && strings.HasPrefix(r.text, mcpPrefix) && strings.HasPrefix(tool, r.text+toolname.Separator) {
@@ -158,7 +159,7 @@ func (x *index) unplaced(b Behavior, tool string, best *int) {
 	}
 }
 
-// meant is what a rule of a server's tools means; empty if it names none of the servers.
+// meant returns what a rule for a server's tools means, or "" if it names no server.
 func (x *index) meant(r Rule) []reading {
 	if r.behavior == Allow {
 		if one, ok := x.servers.allowed(r.text); ok {

@@ -7,11 +7,11 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// Named picks those of the servers, given by registration key, that the rules name: by the exact name of a tool
-// of theirs, or by mcp__SERVER__*. No other form names a server: neither mcp__SERVER nor a
-// prefix. A rule names the server that it would allow as an allow rule: see [Servers]. The order of servers is kept.
+// Named returns the servers, given by key, that the rules name: by the full name of a tool or by
+// mcp__SERVER__*. Neither mcp__SERVER nor a prefix names a server. A rule names the server that it
+// would name as an allow rule; see [Servers]. The order of servers is kept.
 //
-// A host waits for a named server before the first turn.
+// A host waits for these servers before the first turn.
 func Named(servers []string, rules ...string) []string {
 	list := make([]Server, len(servers))
 	for i, key := range servers {

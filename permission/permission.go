@@ -1,9 +1,7 @@
 // Package permission decides whether a tool call may run.
 //
-// The decision is one pure function, [Policy.Decide]: rules that deny, then the verdict of a
-// hook, rules that ask, the mode, rules that allow, and last the question to whoever can answer
-// it. The package does no I/O and holds no state: a [Policy] never changes, and an update makes
-// a new one.
+// The decision is a function without side effects, [Policy.Decide]: deny rules, hooks, ask rules,
+// the mode, allow rules, and finally asking. A [Policy] never changes; an update returns a new one.
 //
 //	policy, problems := permission.NewPolicy(&permission.Options{Allow: []string{"mcp__stock__*"}})
 //	for _, p := range problems {
@@ -11,34 +9,33 @@
 //	}
 //	d := policy.Decide(permission.Request{Tool: "mcp__stock__lookup", Server: "stock", ToolName: "lookup"})
 //	if d.Behavior == permission.Allow { … }
-//
-// It sits below the hosts and engines: it knows the form of tool names and nothing else.
 package permission
 
 import "fmt"
 
-// A Mode is the stance of a run towards calls that no rule settles.
+// A Mode says what happens to calls that no rule decides.
 type Mode string
 
-// The modes, by the names that Claude Code gives them.
+// The modes, with Claude Code's names.
 const (
-	// ModeDefault asks about each call that no rule settles.
+	// ModeDefault asks about them.
 	ModeDefault Mode = "default"
-	// ModeAcceptEdits is the default mode for MCP tools: it approves file edits only, and no MCP tool is one.
+	// ModeAcceptEdits is [ModeDefault] for MCP tools. It allows edits of files, which no MCP tool
+	// is known to make.
 	ModeAcceptEdits Mode = "acceptEdits"
-	// ModePlan runs read-only tools that are allowed and refuses all that are not read-only.
+	// ModePlan runs allowed tools that are read-only and denies all others.
 	ModePlan Mode = "plan"
-	// ModeBypassPermissions runs everything that no rule denies or asks about.
+	// ModeBypassPermissions allows them.
 	ModeBypassPermissions Mode = "bypassPermissions"
-	// ModeDontAsk runs what the rules allow and refuses the rest without asking.
+	// ModeDontAsk denies them.
 	ModeDontAsk Mode = "dontAsk"
-	// ModeAuto leaves calls that no rule settles to a classifier, which stands where a person would be asked.
+	// ModeAuto asks a classifier in place of a person.
 	ModeAuto Mode = "auto"
 )
 
 const modeList = "default, acceptEdits, plan, bypassPermissions, dontAsk or auto"
 
-// ParseMode reads a mode. The empty string and "manual" mean [ModeDefault].
+// ParseMode parses a mode. "" and "manual" mean [ModeDefault].
 func ParseMode(s string) (Mode, error) {
 	switch m := Mode(s); m {
 	case "", "manual":
@@ -49,7 +46,7 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("permission: unknown mode %q, want %s", s, modeList)
 }
 
-// A Behavior is what a rule or a decision does with a call.
+// A Behavior is the effect of a rule or a decision.
 type Behavior string
 
 // The behaviors.
@@ -59,15 +56,15 @@ const (
 	Ask   Behavior = "ask"
 )
 
-// A ToolPolicy is a server's own setting for one of its tools.
+// A ToolPolicy is a server's setting for one of its tools.
 type ToolPolicy string
 
-// The policies that a server's configuration can give one of its tools.
+// The policies for a tool.
 const (
-	// AlwaysAllow runs the tool as if a rule allowed it.
+	// AlwaysAllow acts like an allow rule for the tool.
 	AlwaysAllow ToolPolicy = "always_allow"
-	// AlwaysAsk asks about every call, in every mode and whatever the rules allow.
+	// AlwaysAsk asks about every call, in every mode and whatever rules allow it.
 	AlwaysAsk ToolPolicy = "always_ask"
-	// AlwaysDeny removes the tool.
+	// AlwaysDeny hides and denies the tool.
 	AlwaysDeny ToolPolicy = "always_deny"
 )

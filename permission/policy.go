@@ -7,30 +7,29 @@ import (
 	"slices"
 )
 
-// Options are what a [Policy] is made of. The zero value, like a nil pointer, denies nothing and
-// allows nothing: every call is asked about.
+// Options configures a [Policy]. The zero value, like a nil pointer, asks about every call.
 type Options struct {
-	// Allow, Deny and Ask are rules, each in one of the forms that [ParseRule] reads.
+	// Allow, Deny and Ask are rules in the forms of [ParseRule].
 	Allow, Deny, Ask []string
-	// Mode is the stance towards what no rule settles. Empty means [ModeDefault].
+	// Mode is the mode. Empty means [ModeDefault].
 	Mode Mode
-	// Tools are per-tool policies: registration key of the server, then the tool's own name.
+	// Tools are policies for tools, by the server's key and the tool's name.
 	Tools map[string]map[string]ToolPolicy
 }
 
-// A Problem is a rule, mode, policy or update that cannot do what it says.
+// A Problem is a rule, mode, policy or update that is invalid or a mistake.
 type Problem struct {
-	// Rule is the text at fault, as it was given.
+	// Rule is the text.
 	Rule string
-	// Behavior is the list that it stood in; empty for a mode, a policy or an update.
+	// Behavior is the list of the rule. It is empty for a mode, policy or update.
 	Behavior Behavior
 	// Message says what is wrong.
 	Message string
-	// Instead says what to write; empty if there is nothing to suggest.
+	// Instead is a correction, or empty.
 	Instead string
 }
 
-// String is the problem in one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	s := fmt.Sprintf("%q: %s", p.Rule, p.Message)
 	if p.Behavior != "" {
@@ -42,18 +41,19 @@ func (p Problem) String() string {
 	return s
 }
 
-// A Policy decides calls. It is immutable and safe for concurrent use; a nil Policy is that of nil [Options].
+// A Policy decides calls. It is immutable and safe for concurrent use. A nil Policy is that of nil
+// [Options].
 type Policy struct {
 	mode  Mode
 	rules []Rule // in the order given: deny, ask, allow of the options, then those of updates
 	tools map[string]map[string]ToolPolicy
-	// index is made of rules and the servers that are known.
+	// index depends on rules and the known servers.
 	index *index
 }
 
-// NewPolicy makes a policy. What is faulty is reported and left out, and the rest holds; a faulty
-// mode becomes [ModeDefault] and a faulty per-tool policy [AlwaysAsk], so that a fault never
-// lets a call through.
+// NewPolicy returns a policy. Invalid parts are reported and left out, except that an invalid mode
+// becomes [ModeDefault] and an invalid policy for a tool [AlwaysAsk], so that a mistake never
+// allows a call.
 func NewPolicy(o *Options) (*Policy, []Problem) {
 	if o == nil {
 		o = &Options{}
@@ -98,9 +98,8 @@ func NewPolicy(o *Options) (*Policy, []Problem) {
 	return p, problems
 }
 
-// WithServers makes the same policy for a run with these servers. Until it is called the only server known
-// is that of the call that is to be decided, which can leave a rule with a meaning that it
-// does not have beside another server.
+// WithServers returns the policy for a run with the given servers. Without it only the server of
+// the call is known, and a rule may have a meaning that it does not have with other servers.
 func (p *Policy) WithServers(servers *Servers) *Policy {
 	next := &Policy{mode: ModeDefault}
 	if p != nil {
@@ -110,7 +109,7 @@ func (p *Policy) WithServers(servers *Servers) *Policy {
 	return next
 }
 
-// parseReported parses a rule; the rule is zero when it is left out.
+// parseReported parses a rule. It returns the zero rule if that is left out.
 func parseReported(text string, b Behavior) (Rule, *Problem) {
 	r, err := ParseRule(text, b)
 	if err != nil {
@@ -127,7 +126,7 @@ func parseReported(text string, b Behavior) (Rule, *Problem) {
 	return r, nil
 }
 
-// Mode is the mode in force.
+// Mode returns the mode.
 func (p *Policy) Mode() Mode {
 	if p == nil {
 		return ModeDefault
@@ -135,7 +134,7 @@ func (p *Policy) Mode() Mode {
 	return p.mode
 }
 
-// servers are those that the policy was made for.
+// servers returns the servers of the policy.
 func (p *Policy) servers() *Servers {
 	if p == nil || p.index == nil {
 		return nil
@@ -143,7 +142,7 @@ func (p *Policy) servers() *Servers {
 	return p.index.servers
 }
 
-// Rules are the rules of one behavior, in their order.
+// Rules returns the rules of one behavior in order.
 func (p *Policy) Rules(b Behavior) []string {
 	if p == nil {
 		return nil
@@ -157,7 +156,7 @@ func (p *Policy) Rules(b Behavior) []string {
 	return out
 }
 
-// match finds the first rule of a behavior that covers the call.
+// match returns the first rule of a behavior that covers the call.
 func (p *Policy) match(b Behavior, c Request) (Rule, bool) {
 	if p == nil || len(p.rules) == 0 {
 		return Rule{}, false
@@ -176,7 +175,7 @@ func (p *Policy) match(b Behavior, c Request) (Rule, bool) {
 	return p.rules[best], true
 }
 
-// toolPolicy is the server's own policy for the tool, or empty.
+// toolPolicy returns the server's policy for the tool, or "".
 func (p *Policy) toolPolicy(c Request) ToolPolicy {
 	if p == nil || c.Resource {
 		return ""

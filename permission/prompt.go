@@ -7,33 +7,34 @@ import (
 	"fmt"
 )
 
-// A PromptResult is the answer of whoever was asked about a call: a permission prompt tool or the program.
+// A PromptResult is the answer to a permission question, from a permission prompt tool or the
+// program.
 type PromptResult struct {
 	// Behavior is Allow or Deny.
 	Behavior Behavior
-	// UpdatedInput replaces the arguments of an allowed call. Nil keeps them; {} is a replacement.
+	// UpdatedInput replaces the arguments of an allowed call. Nil keeps them.
 	UpdatedInput json.RawMessage
-	// UpdatedPermissions change the permissions from the next call on.
+	// UpdatedPermissions apply from the next call on.
 	UpdatedPermissions []Update
-	// Message is what the model reads of a denied call, verbatim.
+	// Message is the text of a denied call for the model.
 	Message string
 	// Interrupt ends the run after a denial.
 	Interrupt bool
 }
 
-// ErrPromptResult reports an answer that is not a verdict. The call is denied then, with the error's text for the model.
+// ErrPromptResult reports an invalid answer. It denies the call, and its text is for the model.
 var ErrPromptResult = errors.New("the permission prompt tool returned an invalid permission result")
 
-// promptForm is what a verdict looks like, for error texts.
+// promptForm is the form of an answer, for error texts.
 const promptForm = `expected {"behavior":"allow","updatedInput":{…}} or {"behavior":"deny","message":"…"}`
 
-// ParsePromptResult reads a verdict from JSON:
+// ParsePromptResult parses an answer in JSON:
 //
 //	{"behavior":"allow","updatedInput":{…},"updatedPermissions":[…]}
 //	{"behavior":"deny","message":"…","interrupt":true}
 //
-// Only behavior is required of an allowed call, and message too of a denied one. A null updatedInput counts as absent. The error is [ErrPromptResult] with the
-// reason; it never quotes the answer.
+// An allowed call requires only behavior, a denied one message too. A null updatedInput counts as
+// absent. The error is an [ErrPromptResult] with the reason. It does not quote the answer.
 func ParsePromptResult(data []byte) (PromptResult, error) {
 	var raw struct {
 		Behavior           Behavior
@@ -71,7 +72,7 @@ func ParsePromptResult(data []byte) (PromptResult, error) {
 	return v, nil
 }
 
-// MarshalJSON writes the verdict in the form that [ParsePromptResult] reads.
+// MarshalJSON returns the form that [ParsePromptResult] parses.
 func (v PromptResult) MarshalJSON() ([]byte, error) {
 	if v.Behavior == Deny {
 		return json.Marshal(struct {

@@ -11,18 +11,18 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// reviewBudget bounds the work of one review, in comparisons of characters. What is left when it is used up is
-// reported without a suggestion, and of the rules with * not at all.
+// reviewBudget limits the work of a review, in comparisons of characters. Beyond it rules are
+// reported without a correction, and rules with * not at all.
 const reviewBudget = 16 << 20
 
-// Review holds the policy against the tools that there are and reports what can only be a mistake, with the
-// nearest name if there is one: a rule or per-tool policy for a tool that its server does
-// not have, a rule for a server whose name is almost that of one that there is, and an allow rule that
-// could mean several servers. The servers are those of [Policy.WithServers]. Of those
-// in unlisted the tools are not known, because they still connect or have failed: what is about them is not looked at.
+// Review compares the policy with the existing tools and reports what can only be a mistake, with
+// the nearest name if there is one: a rule or policy for a tool that its server does not have, a
+// rule for a server whose name is nearly that of an existing one, and an allow rule that could mean
+// several servers. The servers are those of [Policy.WithServers]. Review skips the tools of servers
+// in unlisted, which are connecting or have failed.
 //
-// A rule for a server that is unlike any other is none of these: it may come later. The work is bounded; it ends early
-// with ctx, and what was found until then is returned.
+// It does not report a rule for a server unlike any other, which may be added later. The work is
+// limited. If ctx ends, Review returns the problems found so far.
 func (p *Policy) Review(ctx context.Context, tools []Request, unlisted ...string) []Problem {
 	if p == nil {
 		return nil
@@ -43,7 +43,7 @@ func (p *Policy) Review(ctx context.Context, tools []Request, unlisted ...string
 	return append(problems, r.policies(p.tools)...)
 }
 
-// A review is what the rules are held against.
+// A review has the tools and servers that rules are compared with.
 type review struct {
 	ctx      context.Context
 	index    *index
@@ -55,7 +55,7 @@ type review struct {
 	left     int                  // of reviewBudget
 }
 
-// A reviewed server has its tools by their normalised names and by what the model writes in their place.
+// A reviewed server has its tools by their normalized names and by those that the model uses.
 type reviewed struct {
 	tools map[string]bool
 	names []string // the keys of tools
@@ -104,7 +104,7 @@ func newReview(ctx context.Context, p *Policy, tools []Request, unlisted []strin
 	return r
 }
 
-// rule says what is wrong with a rule and what to write; both are empty when nothing is.
+// rule returns what is wrong with a rule and the correction, both "" if it is right.
 func (r *review) rule(rule Rule) (message, instead string) {
 	if r.names[rule.text] && rule.behavior != Allow {
 		return "", ""
@@ -130,12 +130,12 @@ func (r *review) rule(rule Rule) (message, instead string) {
 	return r.server(rule.text)
 }
 
-// named reports whether a text is the name of a tool by its hash, which is clear whatever servers there are.
+// named reports whether a text is the name of a tool with its hash, which is unique.
 func (r *review) named(text string) bool {
 	return r.names[text] && len(text) > len(toolname.Hash("", "")) && text[len(text)-len(toolname.Hash("", ""))] == '_'
 }
 
-// unclear reports an allow rule that names no one of the servers that it could mean.
+// unclear reports an allow rule that could mean several servers.
 func (r *review) unclear(text string) (message, instead string) {
 	keys := map[string]bool{}
 	for _, m := range r.index.servers.readings(text) {
@@ -145,7 +145,7 @@ func (r *review) unclear(text string) (message, instead string) {
 		"it for servers whose keys are told apart by A-Z a-z 0-9 _ -"
 }
 
-// tool looks whether the servers that a rule means have a tool for it.
+// tool checks that the servers of a rule have a tool for it.
 func (r *review) tool(rule Rule, meant []reading) (message, instead string) {
 	for _, m := range meant {
 		s := r.byKey[m.server.Key]
@@ -169,7 +169,7 @@ func (r *review) tool(rule Rule, meant []reading) (message, instead string) {
 	return fmt.Sprintf("covers no tool that server %q has", meant[0].server.Key), instead
 }
 
-// server looks for the server that a rule was meant for and does not name.
+// server looks for the server that a rule for an unknown server was meant for.
 func (r *review) server(text string) (message, instead string) {
 	bare, whole := strings.CutSuffix(text, "__*")
 	near := r.nearest(bare, r.servers)
@@ -179,7 +179,7 @@ func (r *review) server(text string) (message, instead string) {
 	if whole || !strings.Contains(bare[len(mcpPrefix):], toolname.Separator) {
 		return "", ""
 	}
-	// The tool's name can be anything: the part before each "__" is held against the servers.
+	// The tool's name can be anything, so the part before each "__" is compared.
 	for at := range boundaries(bare) {
 		if near = r.nearest(bare[:at], r.servers); near != "" {
 			return "names no server that there is", near + bare[at:]
@@ -188,7 +188,7 @@ func (r *review) server(text string) (message, instead string) {
 	return "", ""
 }
 
-// boundaries are the places of "__" behind mcp__, the first four of them.
+// boundaries returns the positions of the first four "__" after mcp__.
 func boundaries(text string) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		at := len(mcpPrefix)
@@ -202,7 +202,7 @@ func boundaries(text string) func(func(int) bool) {
 	}
 }
 
-// policies reports per-tool policies for tools that their servers do not have.
+// policies reports policies for tools that their servers do not have.
 func (r *review) policies(of map[string]map[string]ToolPolicy) []Problem {
 	var problems []Problem
 	for _, server := range slices.Sorted(maps.Keys(of)) {
@@ -224,7 +224,7 @@ func (r *review) policies(of map[string]map[string]ToolPolicy) []Problem {
 	return problems
 }
 
-// spend takes from the budget and reports whether it is used up.
+// spend subtracts from the budget and reports whether it is used up.
 func (r *review) spend(n int) bool {
 	if r.left >= 0 {
 		r.left -= n + 1
@@ -232,7 +232,7 @@ func (r *review) spend(n int) bool {
 	return r.left < 0
 }
 
-// nearest is the name that differs least from a text without being far from it, or empty.
+// nearest returns the name nearest to a text, or "" if none is near.
 func (r *review) nearest(text string, names []string) string {
 	text = strings.TrimRight(text, "*_")
 	best, least := "", max(2, len(text)/6)

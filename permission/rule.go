@@ -7,28 +7,28 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// mcpPrefix begins the full name of every MCP tool.
+// mcpPrefix is the beginning of the full name of an MCP tool.
 const mcpPrefix = "mcp__"
 
-// A Rule is one parsed rule. The zero Rule matches nothing.
+// A Rule is a parsed rule. The zero Rule matches nothing.
 type Rule struct {
 	text     string
 	behavior Behavior
-	// arguments is a rule of the form Tool(arguments), which no call matches here.
+	// arguments reports the form Tool(arguments), which matches no call.
 	arguments bool
 	glob      bool
 	origin    Destination
 }
 
-// A RuleError is a rule that can match nothing, or more than a rule of its kind may.
+// A RuleError is a rule that can match nothing, or more than its list permits.
 type RuleError struct {
-	// Rule is the text, as it was given.
+	// Rule is the text.
 	Rule string
-	// Message says what is wrong with it, Instead what to write; Instead may be empty.
+	// Message says what is wrong. Instead is a correction, or empty.
 	Message, Instead string
 }
 
-// Error tells the rule, what is wrong and what to write.
+// Error returns the rule, what is wrong and the correction.
 func (e *RuleError) Error() string {
 	s := fmt.Sprintf("permission rule %q: %s", e.Rule, e.Message)
 	if e.Instead != "" {
@@ -37,18 +37,18 @@ func (e *RuleError) Error() string {
 	return s
 }
 
-// ParseRule reads a rule that is to stand in the list of behavior b. An error is a [*RuleError]. The forms:
+// ParseRule parses a rule of the list for b. An error is a [*RuleError]. The forms:
 //
-//	mcp__srv__tool    that tool; the server's part is the normalised key (my.server is my_server)
+//	mcp__srv__tool    that tool; the server's part is the normalized key (my.server is my_server)
 //	mcp__srv          every tool of that server
 //	mcp__srv__*       the same
 //	mcp__srv__pre*    the tools of that server whose names match; * stands for any characters
 //	Name              a tool that is not MCP
-//	Name(arguments)   accepted for tools that are not MCP, matches nothing here: arguments are not looked at
+//	Name(arguments)   accepted for tools that are not MCP, matches nothing: arguments are not compared
 //
-// Which server srv is, [Servers] says. An allow rule may have * only after a literal mcp__srv__, and covers that
-// server alone. In deny and ask rules * may stand anywhere (mcp__*, *_delete) and is held against the whole name, and they
-// cover what any reading of them covers: where in doubt they cover more.
+// [Servers] determines the server. An allow rule may have * only after a literal mcp__srv__, and
+// covers only that server. In deny and ask rules * may be anywhere (mcp__*, *_delete) and matches
+// the full name, and the rule covers everything that it could mean.
 func ParseRule(s string, b Behavior) (Rule, error) {
 	text := strings.TrimSpace(s)
 	fail := func(instead, format string, args ...any) (Rule, error) {
@@ -90,7 +90,7 @@ func ParseRule(s string, b Behavior) (Rule, error) {
 	return r, nil
 }
 
-// wideAllow says what is wrong with an allow rule whose first * does not follow a literal mcp__srv__.
+// wideAllow says what is wrong with an allow rule whose first * is not after a literal mcp__srv__.
 func wideAllow(text string) (message, instead string) {
 	head, _, _ := strings.Cut(text, "*")
 	after, isMCP := strings.CutPrefix(head, mcpPrefix)
@@ -105,7 +105,7 @@ func wideAllow(text string) (message, instead string) {
 	return "an allow rule may have * only after a literal mcp__SERVER__", instead
 }
 
-// nearlyMCP reports a name that was meant to begin with mcp__ and does not.
+// nearlyMCP reports whether a name was probably meant to begin with mcp__.
 func nearlyMCP(text string) (instead string, ok bool) {
 	if len(text) < 4 || !strings.EqualFold(text[:3], "mcp") || strings.HasPrefix(text, mcpPrefix) {
 		return "", false
@@ -117,7 +117,7 @@ func nearlyMCP(text string) (instead string, ok bool) {
 	return mcpPrefix + rest, true
 }
 
-// normalizeRule normalises all of a rule but its stars.
+// normalizeRule normalizes a rule except its stars.
 func normalizeRule(text string) string {
 	parts := strings.Split(text, "*")
 	for i, p := range parts {
@@ -126,30 +126,30 @@ func normalizeRule(text string) string {
 	return strings.Join(parts, "*")
 }
 
-// String is the rule as it was written, less the space around it.
+// String returns the rule as it was written, without surrounding space.
 func (r Rule) String() string { return r.text }
 
-// A target is what rules are held against, made once a call.
+// A target is a call in the form that rules are compared with.
 type target struct {
 	tool string // as the model wrote it
 	mcp  bool   // whether the server is known; the next ones are empty if not
 	key  string // of the server
-	// server is mcp__SERVER, name the tool's own name normalised, full the two together.
+	// server is mcp__SERVER, name the tool's normalized name, full both.
 	server, name, full string
 	hash               string // what ends the names of this tool that were shortened, or made unlike another's
 }
 
-// isMCP reports whether the caller says which server's tools or resources a call is about.
+// isMCP reports whether the server of the call is known.
 func (c Request) isMCP() bool {
 	return c.Server != "" || c.Resource || strings.HasPrefix(c.Tool, mcpPrefix+toolname.Separator)
 }
 
-// targets are what a call is: rules that cover one of them cover the call.
+// targets returns what a call is: rules that cover one of them cover the call.
 func (c Request) targets() []target {
 	if !c.Resource {
 		return []target{c.target()}
 	}
-	// Its server's rules cover a resource where they cover every tool, whatever it is called.
+	// A rule for the server covers its resources if it covers every tool, whatever its name.
 	all := toolname.Server(c.Server) + toolname.Separator
 	return []target{{tool: c.Tool}, {mcp: true, key: c.Server, server: toolname.Server(c.Server), tool: all, full: all}}
 }
@@ -165,18 +165,17 @@ func (c Request) target() target {
 	return t
 }
 
-// called reports whether the tool has that name on its server, or in the name that the model uses.
+// called reports whether the tool has the name on its server or for the model.
 func (t target) called(tool string) bool {
 	return tool == t.name || t.tool == t.server+toolname.Separator+tool
 }
 
-// hashed reports whether a text is a name of the tool that has its hash. Such a name is no other tool's, whatever
-// the servers are called.
+// hashed reports whether a text is a name of the tool with its hash, which no other tool has.
 func (t target) hashed(text string) bool {
 	return t.mcp && strings.HasSuffix(text, t.hash) && (text == t.tool || text == t.full+t.hash)
 }
 
-// matchGlob reports whether s matches a pattern in which * stands for any characters, none included.
+// matchGlob reports whether s matches a pattern in which * stands for any characters or none.
 func matchGlob(pattern, s string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -199,8 +198,8 @@ func matchGlob(pattern, s string) bool {
 	}
 }
 
-// SplitList splits the value of a command-line list of rules at commas and white space, save
-// within brackets: "Read,Bash(git log:*) mcp__srv" is three rules.
+// SplitList splits a command-line list of rules at commas and space outside of parentheses:
+// "Read,Bash(git log:*) mcp__srv" has three rules.
 func SplitList(s string) []string {
 	var out []string
 	depth, start := 0, 0

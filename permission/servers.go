@@ -9,32 +9,32 @@ import (
 
 // A Server is a server that rules may name.
 type Server struct {
-	// Key is the registration key, not normalised.
+	// Key is the server's key, not normalized.
 	Key string
-	// Foreign marks a server that somebody else than the program or its user has put into the run, as
-	// a project's files do. Such a server takes no allow rule away from another: where its
-	// key would give a rule a new meaning, the rule allows nothing.
+	// Foreign marks a server that neither the program nor its user added, such as one of a
+	// project's files. It takes no allow rule away from another server: a rule that would mean it
+	// instead allows nothing.
 	Foreign bool
 }
 
-// Servers are the servers of a run, by which rules find the one that they name. All that are configured belong in
-// it, connected or not. It is immutable and safe for concurrent use; nil means that none is known.
+// Servers are the servers of a run, including those that are not connected. They determine which
+// server a rule names. Servers are immutable and safe for concurrent use. Nil means that none is
+// known.
 //
-// The server of a rule is never found by cutting the rule's text, because keys and names of tools may hold
-// "__" themselves. A text can be about each server whose normalised key it begins with. In
-// an allow rule it names one of them, the one with the longest key: with the servers pay and
-// pay__eu, mcp__pay__eu__* is all of pay__eu and nothing of pay, whatever the tools of pay are called. Of
-// several keys that are the same once normalised it names the one that is written so, and none
-// if none is. In deny and ask rules it names them all.
+// Keys and names of tools may contain "__", so the text of a rule alone does not tell its server.
+// It may mean each server whose normalized key it begins with. An allow rule names the one with the
+// longest key: with the servers pay and pay__eu, mcp__pay__eu__* means all tools of pay__eu and
+// none of pay. Of several keys that are equal once normalized it names the one that is written like
+// that, or none. Deny and ask rules name them all.
 type Servers struct {
 	list []Server
 	keys map[string]bool
-	// named has the servers by mcp__SERVER, lengths the different lengths of those, longest first.
+	// named has the servers by mcp__SERVER, lengths the lengths of those, longest first.
 	named   map[string][]Server
 	lengths []int
 }
 
-// NewServers makes the list. Of servers with one key the first counts.
+// NewServers returns the servers. The first of several with one key counts.
 func NewServers(list ...Server) *Servers {
 	s := &Servers{keys: make(map[string]bool, len(list)), named: make(map[string][]Server, len(list))}
 	for _, server := range list {
@@ -68,15 +68,15 @@ func (s *Servers) with(key string) *Servers {
 
 func (s *Servers) has(key string) bool { return s != nil && s.keys[key] }
 
-// A reading is what a rule's text can mean.
+// A reading is a meaning of a rule's text.
 type reading struct {
 	server Server
-	// tool is the tool's part of the text; whole reports that there is none, which means every tool.
+	// tool is the tool's part. whole means that there is none and the rule covers every tool.
 	tool  string
 	whole bool
 }
 
-// readings are all that a text can mean, those with the longest key first.
+// readings returns all meanings of a text, those with the longest key first.
 func (s *Servers) readings(text string) []reading {
 	if s == nil || !strings.HasPrefix(text, mcpPrefix) {
 		return nil
@@ -101,8 +101,8 @@ func (s *Servers) readings(text string) []reading {
 	return all
 }
 
-// allowed is what an allow rule means. It reports false if that is nothing: no server is named, or
-// more than one.
+// allowed returns the meaning of an allow rule. It reports false if that names no server or
+// several.
 func (s *Servers) allowed(text string) (reading, bool) {
 	all := s.readings(text)
 	if len(all) == 0 {
@@ -134,9 +134,9 @@ func (s *Servers) allowed(text string) (reading, bool) {
 	return reading{}, false
 }
 
-// Ambiguous reports whether a rule, taken by its text alone, can be about more than one of the servers: where two have the
-// same key once normalised, or one key is another's beginning up to "__". A [Policy] tells them apart;
-// who matches names as texts does not.
+// Ambiguous reports whether the text of a rule alone may mean several of the servers: their keys
+// are equal once normalized, or one is the beginning of the other up to "__". A [Policy] tells them
+// apart. Code that compares names as text does not.
 func (s *Servers) Ambiguous(rule string) bool {
 	rule = strings.TrimSpace(rule)
 	all := s.readings(rule)
@@ -153,8 +153,8 @@ func (s *Servers) Ambiguous(rule string) bool {
 	return slices.ContainsFunc(s.list, func(o Server) bool { return strings.HasPrefix(toolname.Server(o.Key), below) })
 }
 
-// Names reports whether a text is the full name of the tool of a call, and so of no other tool: as the model writes it or in
-// its whole length. Only the fields Tool, Server and ToolName of c count.
+// Names reports whether a text is the full name of the tool of a call, as the model uses it or in
+// its original length. It uses Tool, Server and ToolName of c.
 func (s *Servers) Names(text string, c Request) bool {
 	text = strings.TrimSpace(text)
 	t := c.target()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Destination says where an update of the permissions is to be kept. In a [Policy] it only
-// tells rules apart: keeping them beyond the run is up to the program.
+// A Destination says where to store an update of the permissions. A [Policy] only tells rules apart
+// by it; storing is up to the program.
 type Destination string
 
 // The destinations.
@@ -16,15 +16,15 @@ const (
 	DestinationLocalSettings   Destination = "localSettings"
 	DestinationProjectSettings Destination = "projectSettings"
 	DestinationUserSettings    Destination = "userSettings"
-	// DestinationCLIArg is where the rules of [Options] stand. Updates cannot change it.
+	// DestinationCLIArg is that of the rules of [Options], which updates cannot change.
 	DestinationCLIArg Destination = "cliArg"
 )
 
-// An UpdateType is what an [Update] does.
+// An UpdateType is the kind of an [Update].
 type UpdateType string
 
-// The types of updates that change a [Policy]. The CLI has two more, addDirectories and
-// removeDirectories, which are not about tools: [Policy.Apply] reports them.
+// The types of updates that change a [Policy]. The CLI also has addDirectories and
+// removeDirectories, which [Policy.Apply] reports.
 const (
 	AddRules     UpdateType = "addRules"
 	ReplaceRules UpdateType = "replaceRules"
@@ -32,28 +32,27 @@ const (
 	SetMode      UpdateType = "setMode"
 )
 
-// An Update is a change of the permissions during a run, in the form that the Claude Code CLI
-// uses for its suggestions and takes in answers.
+// An Update is a change of the permissions during a run, in the form of the Claude Code CLI.
 type Update struct {
 	Type UpdateType `json:"type"`
-	// Rules and Behavior belong to addRules, replaceRules and removeRules.
+	// Rules and Behavior are for addRules, replaceRules and removeRules.
 	Rules    []UpdateRule `json:"rules,omitempty"`
 	Behavior Behavior     `json:"behavior,omitempty"`
-	// Mode belongs to setMode.
+	// Mode is for setMode.
 	Mode Mode `json:"mode,omitempty"`
-	// Directories belong to addDirectories and removeDirectories.
+	// Directories are for addDirectories and removeDirectories.
 	Directories []string `json:"directories,omitempty"`
-	// Destination is [DestinationSession] when it is empty.
+	// Destination is where to store the update. Empty means [DestinationSession].
 	Destination Destination `json:"destination,omitempty"`
 }
 
-// An UpdateRule is a rule in an [Update].
+// An UpdateRule is a rule of an [Update].
 type UpdateRule struct {
 	ToolName    string `json:"toolName"`
 	RuleContent string `json:"ruleContent,omitempty"`
 }
 
-// String is the rule as [ParseRule] reads it.
+// String returns the rule in the form of [ParseRule].
 func (r UpdateRule) String() string {
 	if r.RuleContent == "" {
 		return r.ToolName
@@ -61,8 +60,8 @@ func (r UpdateRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// Apply makes a policy with the updates applied, one after the other; p stays as it is. An update that is faulty, or
-// that would change the rules of [Options], is left out and reported.
+// Apply returns a policy with the updates applied in order. It leaves out and reports an update
+// that is invalid or would change the rules of [Options].
 func (p *Policy) Apply(updates ...Update) (*Policy, []Problem) {
 	next := &Policy{mode: ModeDefault}
 	if p != nil {
@@ -112,7 +111,7 @@ func (p *Policy) apply(u Update) []Problem {
 	return p.add(u)
 }
 
-// add appends the rules of u that are not there yet.
+// add appends the rules of u that p does not have.
 func (p *Policy) add(u Update) []Problem {
 	var problems []Problem
 	for _, ur := range u.Rules {
@@ -128,7 +127,7 @@ func (p *Policy) add(u Update) []Problem {
 	return problems
 }
 
-// remove takes away those of the rules that are of the update's destination and behavior.
+// remove removes rules with the update's destination and behavior.
 func (p *Policy) remove(rules []UpdateRule, mine func(Rule) bool, b Behavior) []Problem {
 	var problems []Problem
 	for _, ur := range rules {
@@ -142,7 +141,7 @@ func (p *Policy) remove(rules []UpdateRule, mine func(Rule) bool, b Behavior) []
 	return problems
 }
 
-// WithMode makes the same policy in another mode.
+// WithMode returns the policy with another mode.
 func (p *Policy) WithMode(m Mode) (*Policy, error) {
 	mode, err := ParseMode(string(m))
 	if err != nil {
@@ -153,16 +152,16 @@ func (p *Policy) WithMode(m Mode) (*Policy, error) {
 	return next, nil
 }
 
-// Suggest is the updates to offer to whoever is asked about a call: one that allows this tool
-// from now on, kept in the local settings.
+// Suggest returns the updates to offer with a permission question: one that always allows the tool,
+// stored in the local settings.
 func (p *Policy) Suggest(c Request) []Update {
 	return []Update{{
 		Type: AddRules, Rules: []UpdateRule{{ToolName: p.nameFor(c)}}, Behavior: Allow, Destination: DestinationLocalSettings,
 	}}
 }
 
-// nameFor is the text of an allow rule for the tool alone: its name, or where that would mean a tool of another
-// server its whole name with its hash.
+// nameFor returns an allow rule for the tool alone: its name or, if that would mean a tool of
+// another server, its original name with its hash.
 func (p *Policy) nameFor(c Request) string {
 	if p.servers().Names(c.Tool, c) {
 		return c.Tool
