@@ -62,10 +62,7 @@ func guards(name string, alike bool, hooks []ToolHook, promptTool string) (why s
 // ~/.claude.json.
 const disabledKey = "disabledMcpjsonServers"
 
-// disabledServers are the disabled servers of .mcp.json with the file that disables each, preferably
-// a trusted one.
-type disabledServers map[string]disabledBy
-
+// disabledBy is the file that disables a server of .mcp.json, preferably a trusted one.
 type disabledBy struct {
 	file    string
 	trusted bool

@@ -50,7 +50,7 @@ type loader struct {
 	cfg      *Config
 	names    map[string]holder // by the normalized name
 	trusted  []holder          // those of trusted files
-	disabled disabledServers
+	disabled map[string]disabledBy
 }
 
 // A holder is the entry that has taken a name.
@@ -75,7 +75,7 @@ type holder struct {
 func Load(o *LoadOptions) (*Config, []Problem) {
 	l := &loader{
 		cfg:   &Config{Servers: map[string]Entry{}, Refused: map[string]Refusal{}, offWithoutTrust: map[string]string{}},
-		names: map[string]holder{}, disabled: disabledServers{},
+		names: map[string]holder{}, disabled: map[string]disabledBy{},
 	}
 	if o != nil {
 		l.opts = *o
