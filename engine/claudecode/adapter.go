@@ -39,11 +39,16 @@ type adapter struct {
 	// logged reports that the log of the session already has the tools that are left out.
 	logged bool
 
-	mu     sync.Mutex // guards the rest
-	begun  int        // how many lists were begun
-	listed int        // the list that the rest is from
-	tools  map[string]toolDefinition
-	left   []agent.MCPServerError // the tools that are left out
+	mu    sync.Mutex // guards the rest
+	begun int        // how many lists were begun
+	last  toolList
+}
+
+// A toolList is a list of a server's tools. It is immutable.
+type toolList struct {
+	n     int // the number of the list; 0 if there is none
+	tools map[string]toolDefinition
+	left  []agent.MCPServerError // the tools that are left out
 }
 
 // A toolDefinition is a tool under the name that the CLI has for it.
@@ -87,42 +92,35 @@ func (a *adapter) logFailure(ctx context.Context, f mcpserver.Failure) {
 	a.log.WarnContext(ctx, "call timed out in a server of this process", "server", a.name, "tool", f.Name, "limit", f.Timeout)
 }
 
-// find returns the tool with a full name.
-func (a *adapter) find(full string) (toolDefinition, bool) {
+// list returns the last list.
+func (a *adapter) list() toolList {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for alias, d := range a.tools {
+	return a.last
+}
+
+// find returns the tool with a full name. Without one, the definition is empty.
+func (a *adapter) find(full string) toolDefinition {
+	for alias, d := range a.list().tools {
 		if toolname.Full(a.name, alias) == full {
-			return d, true
+			return d
 		}
 	}
-	return toolDefinition{}, false
+	return toolDefinition{}
 }
 
 // ownName returns the server's name of a tool.
-func (a *adapter) ownName(alias string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return cmp.Or(a.tools[alias].name, alias)
-}
+func (a *adapter) ownName(alias string) string { return cmp.Or(a.list().tools[alias].name, alias) }
 
 // takesNumbers reports whether the input of a tool may have numbers, or the tools are not known.
 func (a *adapter) takesNumbers() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, d := range a.tools {
+	l := a.list()
+	for _, d := range l.tools {
 		if d.numbers {
 			return true
 		}
 	}
-	return a.listed == 0
-}
-
-// leftOut returns the tools that are left out.
-func (a *adapter) leftOut() []agent.MCPServerError {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.left)
+	return l.n == 0
 }
 
 type adapterSession struct {
@@ -143,9 +141,9 @@ func (ss *adapterSession) ListTools(ctx context.Context) ([]*mcp.Tool, error) {
 	}
 	out, definitions, left := a.adapt(ctx, tools)
 	a.mu.Lock()
-	before := a.left
-	if n > a.listed { // a slow list does not replace a later one
-		a.listed, a.tools, a.left = n, definitions, left
+	before := a.last.left
+	if n > a.last.n { // a slow list does not replace a later one
+		a.last = toolList{n, definitions, left}
 	}
 	a.mu.Unlock()
 	for _, e := range left {
@@ -219,10 +217,7 @@ func (ss *adapterSession) CallTool(ctx context.Context, c mcpserver.Call) (*mcps
 	if n := unsafeInteger(c.Arguments); n != "" && !a.inputs.certain(id, c.Arguments) {
 		return a.refuseRounded(ctx, c.Name, n), nil
 	}
-	a.mu.Lock()
-	d, ok := a.tools[c.Name]
-	a.mu.Unlock()
-	if ok {
+	if d, ok := a.list().tools[c.Name]; ok {
 		c.Name, c.Arguments = d.name, d.model.RestoreArgs(c.Arguments)
 	}
 	r, err := ss.ServerSession.CallTool(ctx, c)

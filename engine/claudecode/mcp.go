@@ -84,8 +84,7 @@ func (t *statusTool) annotations() *mcp.ToolAnnotations {
 // connects it asks the CLI each time, because servers change their lists.
 func (s *session) definition(ctx context.Context, server, tool string) toolDefinition {
 	if a := s.servers.find(server); a != nil {
-		d, _ := a.adapter.find(tool)
-		return d
+		return a.adapter.find(tool)
 	}
 	if server == "" {
 		return toolDefinition{}

@@ -275,7 +275,7 @@ func (v *servers) problems() []agent.MCPServerError {
 	defer v.mu.Unlock()
 	var all []agent.MCPServerError
 	for _, name := range slices.Sorted(maps.Keys(v.attached)) {
-		all = append(all, v.attached[name].adapter.leftOut()...)
+		all = append(all, v.attached[name].adapter.list().left...)
 	}
 	return all
 }
