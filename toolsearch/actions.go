@@ -2,11 +2,11 @@ package toolsearch
 
 import "strings"
 
-// An action is a set of kinds of things that a tool does, one bit each.
+// An action is the set of what a tool does, one bit for each kind.
 type action uint8
 
-// actionGroups are the verbs of each kind, a line a kind. Names of tools begin with them, and so do requests; a question
-// asks for a tool that reads.
+// actionGroups has the verbs of each kind in a line. They begin the names of tools and requests. A
+// question asks for a tool that reads.
 const actionGroups = `get list show read fetch retrieve view find search query lookup describe check inspect display count browse explain look tell see watch monitor which who whom whose what where when how
 create add new make insert generate write register build compose draft upload append
 update edit change modify set rename move patch assign adjust mark toggle replace configure fix correct swap
@@ -15,7 +15,7 @@ run start execute trigger deploy launch apply restart invoke resume
 stop cancel abort terminate pause halt disable close
 send post reply share publish notify invite`
 
-// actions are the kinds of the verbs, by stem.
+// actions has the kinds by the stem of the verb.
 var actions = func() map[string]action {
 	m := map[string]action{}
 	kind := action(1)
@@ -28,7 +28,7 @@ var actions = func() map[string]action {
 	return m
 }()
 
-// actionOf is what a tool does, by the verbs in its name.
+// actionOf returns what a tool does, by the verbs in its name.
 func actionOf(name string) action {
 	var a action
 	tokenize(name, func(w string, whole bool) bool {
@@ -40,7 +40,7 @@ func actionOf(name string) action {
 	return a
 }
 
-// asked is what a request asks for, by its first verb.
+// asked returns what a request asks for, by its first verb.
 func asked(text string) action {
 	var a action
 	tokenize(text, func(w string, whole bool) bool {
@@ -56,8 +56,7 @@ func asked(text string) action {
 	return a
 }
 
-// fit is a factor for the score of a tool that does a: how well that is what is asked for. What is not known neither
-// helps nor harms.
+// fit returns a factor for the score of a tool that does a. It is 1 if either action is unknown.
 func (a action) fit(asked action) float32 {
 	switch {
 	case a == 0 || asked == 0:

@@ -2,9 +2,9 @@ package toolsearch
 
 import "strings"
 
-// translations are what the commonest words of requests in other languages mean. Tools are described in English; a request
-// that is not is otherwise found by product names alone. The model translates better, in phrasings of its own; this is
-// for when it does not.
+// translations has the most frequent words of requests in other languages. Descriptions of tools
+// are English, and other requests would only find names of products. The model should translate
+// itself, in further phrasings; this is for when it does not.
 var translations = func() map[string][]string {
 	m := map[string][]string{}
 	for line := range strings.SplitSeq(translationLines, "\n") {
@@ -16,8 +16,8 @@ var translations = func() map[string][]string {
 	return m
 }()
 
-// translationLines has a line for each English word: German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian,
-// Chinese, Japanese, Korean.
+// translationLines has a line for each English word, in German, French, Spanish, Portuguese,
+// Italian, Dutch, Polish, Russian, Chinese, Japanese and Korean.
 //
 //nolint:misspell // the words are not English
 const translationLines = `create:erstelle erstellen erzeuge erzeugen anlegen lege neu neue neuen neues créer crée créez nouveau nouvelle crear crea nuevo nueva criar crie novo nova creare nuovo nuova maak maken nieuw nieuwe utwórz utworzyć nowy создать создай новый 创建 新建 生成 作成 新規 만들기 생성

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// maxParams and maxParamDepth bound what is read of a schema.
+	// maxParams and maxParamDepth limit what is read of a schema.
 	maxParams     = 100
 	maxParamDepth = 4
 	maxSchema     = 1 << 20
 )
 
-// Params reads the parameters of a tool from the JSON Schema of its input: those at the root and
-// those within, the names of constants and enumerated values with the descriptions. A schema that is no JSON, or very large, has none.
+// Params returns the parameters in the JSON Schema of a tool's input, including nested ones, with
+// constants and enumerated values in the descriptions. Invalid and very large schemas have none.
 func Params(schema json.RawMessage) []Param {
 	if len(schema) > maxSchema {
 		return nil
@@ -24,7 +24,7 @@ func Params(schema json.RawMessage) []Param {
 	return out
 }
 
-// A paramSchema is what counts of a schema. What is not of the right type is left out, and not the rest with it.
+// A paramSchema is a schema without the members that have a wrong type.
 type paramSchema struct {
 	fields map[string]json.RawMessage
 }
@@ -63,7 +63,7 @@ func addParams(out *[]Param, raw json.RawMessage, depth int) {
 	}
 }
 
-// values are the texts of a short enumeration.
+// values returns the strings of a short enumeration.
 func (s paramSchema) values() string {
 	var list []any
 	if json.Unmarshal(s.fields["enum"], &list) != nil || len(list) > 30 {

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// maxRepairs bounds the terms that stand for one word that the index does not know.
+	// maxRepairs limits the terms for one unknown word.
 	maxRepairs = 3
-	// minRepair is the length of the shortest word that is repaired, minPrefix that of the shortest that is completed.
+	// minRepair is the length of the shortest word that is corrected, minPrefix of the shortest
+	// that is completed.
 	minRepair, minPrefix = 4, 3
 )
 
-// A nearKey groups terms among which a misspelt one is looked for: those that begin alike and have one length.
+// A nearKey groups terms by their beginning and length, to look for a misspelled one.
 type nearKey struct {
 	first  byte
 	length uint8
@@ -24,8 +25,8 @@ type nearKey struct {
 
 func keyOf(s string) nearKey { return nearKey{s[0], uint8(min(len(s), maxWord))} }
 
-// A nearTerm is a word of the tools as it stands, with the letters that it has, one bit each: words whose letters differ
-// much need no closer look.
+// A nearTerm is a word of the tools with the set of its letters, which excludes most others without
+// comparing them.
 type nearTerm struct {
 	text    string
 	word    int32
@@ -42,7 +43,7 @@ func (x *Index) indexNear(surfaces map[string]int32) {
 	}
 }
 
-// lettersOf is the set of letters of a word that has no other characters.
+// lettersOf returns the letters of a word, one bit each.
 func lettersOf(s string) (letters uint32, ok bool) {
 	for i := range len(s) {
 		if s[i] < 'a' || s[i] > 'z' {
@@ -53,14 +54,14 @@ func lettersOf(s string) (letters uint32, ok bool) {
 	return letters, s != ""
 }
 
-// A weighted is a term of a query and how much it counts.
+// A weighted is a term of a query with its weight.
 type weighted struct {
 	word   int32
 	weight float32
 }
 
-// repair finds terms for a word that the index does not know: those that it begins, and those with a letter or two
-// different. What the index knows is never repaired: it is meant.
+// repair returns the terms for an unknown word: those that begin with it, and those that differ in
+// one or two letters.
 func (x *search) repair(word string) []weighted {
 	letters, ok := lettersOf(word)
 	if !ok || len(word) < minPrefix || x.repairs >= maxSearchRepairs {
@@ -112,7 +113,7 @@ func (x *search) repair(word string) []weighted {
 	return out
 }
 
-// split finds two terms that a word is made of, such as pullrequest.
+// split returns two terms that a word consists of, as in pullrequest.
 func (x *Index) split(word string) []weighted {
 	for i := minPrefix; i <= len(word)-minPrefix; i++ {
 		a, okA := x.words[stem(word[:i])]

@@ -8,42 +8,44 @@ import (
 )
 
 const (
-	// DefaultMax is how many tools a search finds at most, unless it says otherwise.
+	// DefaultMax is the default of [Query].Max.
 	DefaultMax = 5
-	// MaxMatches bounds what a search may ask for.
+	// MaxMatches is the largest Max.
 	MaxMatches = 100
-	// MaxPhrasings bounds the phrasings of one search. What is beyond is not looked at.
+	// MaxPhrasings limits the phrasings of a query. Further ones are ignored.
 	MaxPhrasings = 10
-	// maxQuery is how much of a phrasing is read, in bytes; maxQueryWords how many of its words count, and maxRequired how
-	// many of those with a plus sign are required: the others are words like any other.
+	// maxQuery is the number of bytes of a phrasing that are read, maxQueryWords of its words that
+	// count, and maxRequired of its required words. Further required words are ordinary ones.
 	maxQuery      = 4 << 10
 	maxQueryWords = 64
 	maxRequired   = 8
-	// maxSearchRepairs bounds the words of a search that are repaired.
+	// maxSearchRepairs limits the unknown words of a search that are corrected.
 	maxSearchRepairs = 64
-	// looks is how many tools or terms are looked at between two looks at the context.
+	// looks is the number of tools or terms between two checks of the context.
 	looks = 4 << 10
-	// depth is how far down each ranking counts when several are fused.
+	// depth is the number of places in each ranking that count when several are fused.
 	depth = 100
-	// sure is the score of a tool whose full name is a phrasing: no words come near it.
+	// sure is the score of a tool whose full name is a phrasing, above all others.
 	sure = 1000
-	// exactness is how much it counts that a word has the same form, next to the word: boards is list_boards sooner than
-	// create_board, and production is no product.
+	// exactness is the weight of a word in the same form, relative to the word: boards finds
+	// list_boards before create_board, and production is no product.
 	exactness = 0.3
-	// likeness is how much a synonym of a word counts, foreign its translation: some words are English as well.
+	// likeness is the weight of a synonym, foreign of a translation, since some words are English
+	// too.
 	likeness = 0.5
 	foreign  = 0.9
-	// agreement is by how much a tool that does what is asked for is better than its words say, and one that does
-	// something else worse.
+	// agreement is the gain of a tool that does what is asked for, and the loss of one that does
+	// something else.
 	agreement = 0.1
-	// maxOfServer is how many tools of a server are found when only the server is named.
+	// maxOfServer is the number of tools found if only a server is named.
 	maxOfServer = 20
 )
 
-// A Query is what is looked for. However long it is, the work is bounded: [MaxPhrasings] phrasings count, 4 KB and 64 words of each, and
-// eight of its required words.
+// A Query is a search. Its work is limited: [MaxPhrasings] phrasings count, 4 KB and 64 words of
+// each, and eight required words.
 type Query struct {
-	// Phrasings say what is looked for, each in other words; the scores of a tool in their rankings are added up. Each has one of these forms:
+	// Phrasings describe the tools in different words. A tool's score is the sum of its scores for
+	// all of them. Forms:
 	//
 	//	select:A,B         the tools A and B by name: full, or a tool's own name, which matches on every server
 	//	mcp__srv__tool     that tool
@@ -51,27 +53,27 @@ type Query struct {
 	//	+word more words   tools whose full name has word in it, ranked by all words
 	//	any words          a ranking
 	Phrasings []string
-	// Max is how many matches are wanted. Zero means [DefaultMax], or 20 when a server is named; at most [MaxMatches] are found.
-	// Tools that are selected by name are found all.
+	// Max is the largest number of matches, at most [MaxMatches]. Zero means [DefaultMax], or 20 if
+	// a server is named. All tools selected by name are returned.
 	Max int
 }
 
-// A Match is a tool that was found.
+// A Match is a tool that a search found.
 type Match struct {
 	FullName, Server, Name string
-	// Score falls from match to match; scores of different searches are not comparable.
+	// Score decreases from match to match. Scores of different searches cannot be compared.
 	Score float64
 }
 
-// A Result is what a search found.
+// A Result is the result of a search.
 type Result struct {
-	// Matches are the best first. Tools that match equally well are in the order of their full names.
+	// Matches begin with the best. Equally good ones are in the order of their full names.
 	Matches []Match
-	// Unknown are the names of a select: that no tool has.
+	// Unknown holds the names after select: that no tool has.
 	Unknown []string
 }
 
-// Search finds tools. It is safe for concurrent use. The error is ctx's, when it ends before the search.
+// Search searches the index. It is safe for concurrent use. It fails only if ctx ends.
 func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 	s := &search{Index: x, ctx: ctx}
 	r := s.run(q)
@@ -81,17 +83,17 @@ func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 	return r, nil
 }
 
-// A search is the work on one query.
+// A search is the state of one search.
 type search struct {
 	*Index
 	ctx context.Context
-	// steps counts what was looked at, next is when the context is looked at, and ended that it has ended.
+	// steps counts tools and terms, next is when the context is checked, ended reports its end.
 	steps, next int
 	ended       bool
 	repairs     int
 }
 
-// spend counts tools or terms that are looked at. It reports false when the search has to end.
+// spend counts tools or terms. It reports false if the search must end.
 func (x *search) spend(n int) bool {
 	x.steps += n
 	if x.steps >= x.next && !x.ended {
@@ -138,13 +140,13 @@ func (x *Index) match(s scored) Match {
 	return Match{FullName: e.fullName, Server: e.server, Name: e.name, Score: float64(s.score)}
 }
 
-// A scored is a tool in a ranking.
+// A scored is a tool with its score.
 type scored struct {
 	tool  int32
 	score float32
 }
 
-// selectNames finds tools by name, in the order in which they are named.
+// selectNames returns tools by name, in the order of the names.
 func (x *search) selectNames(list string, selected map[int32]bool, matches *[]Match) (unknown []string) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -219,7 +221,8 @@ func (x *search) rank(text string) (list []scored, named bool) {
 	return best.sorted(), false
 }
 
-// splitRequired takes the +words out of a query, each once and as many as count; they are ordinary words too.
+// splitRequired returns the +words of a query, without duplicates, up to the limit. They remain in
+// the query as ordinary words.
 func splitRequired(text string) (plain string, required []string) {
 	if !strings.Contains(text, "+") {
 		return text, nil
@@ -236,7 +239,7 @@ func splitRequired(text string) (plain string, required []string) {
 	return strings.Join(words, " "), required
 }
 
-// having tells which tools have all words in their full names, as they stand or as words of the tool's own name. Nil means all tools.
+// having returns the tools whose full names contain all words. Nil means all tools.
 func (x *search) having(words []string) []bool {
 	var all []bool
 	for _, w := range words {
@@ -277,7 +280,7 @@ func (x *search) having(words []string) []bool {
 	return all
 }
 
-// query is the terms that a phrasing asks for, each once.
+// query returns the terms of a phrasing, without duplicates.
 func (x *search) query(text string) []weighted {
 	var words []string
 	tokenize(text, func(w string, whole bool) bool {
@@ -334,9 +337,9 @@ func (x *search) query(text string) []weighted {
 	return out
 }
 
-// fuse joins rankings by the sums of the scores: a tool that several phrasings find comes before one that a single phrasing
-// finds first, and a phrasing whose words fit well says more than one whose words fit badly. (Places say less: they put the
-// best of a phrasing that fits nothing beside the best of one that fits.) One ranking stays as it is.
+// fuse adds the scores of several rankings, so that a tool found by several phrasings comes first,
+// and a phrasing that fits well counts more than one that does not. Ranks instead of scores would
+// count both the same.
 func fuse(rankings [][]scored) []scored {
 	if len(rankings) == 1 {
 		return rankings[0]
@@ -355,12 +358,12 @@ func fuse(rankings [][]scored) []scored {
 	return out
 }
 
-// compare puts the better first, and equals in the order of their names, which is that of the index.
+// compare orders by score, and equal ones by name, which is the order of the index.
 func compare(a, b scored) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool, b.tool))
 }
 
-// A best keeps the best of many, as a heap with the worst of them on top.
+// A best keeps the best of many, in a heap with the worst of them on top.
 type best struct {
 	heap []scored
 	most int
@@ -400,7 +403,8 @@ func (b *best) sorted() []scored {
 	return b.heap
 }
 
-// serverForms are the ways to name a server, in lower case: its key, and the beginning of its tools' names.
+// serverForms are the ways to name a server, in lower case: its key, and the beginning of its
+// tools' names.
 func serverForms(server string) []string {
 	if server == "" {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// DefaultSummary is how much text [Summary] makes, in bytes.
+// DefaultSummary is the default size of [Summary] in bytes.
 const DefaultSummary = 4 << 10
 
-// Summary tells a model what there is to search for, in at most limit bytes; zero means
-// [DefaultSummary]. Where they fit, it is the full names, one a line. Where not, it is a line for each server: how many tools
-// it has, and the names of as many as find room, every server with its share. What is left out is counted. It depends on nothing but the
-// tools and the limit, so that a prompt stays the same from run to run.
+// Summary returns a text for a model about what a search can find, in at most limit bytes; zero
+// means [DefaultSummary]. It lists the full names, one a line, if they fit. Otherwise it has a line
+// for each server with the number of its tools and as many names as fit in an equal share. It
+// counts what it leaves out. It depends only on the tools and the limit, so that a prompt stays the
+// same.
 func Summary(tools []Tool, limit int) string {
 	limit = cmp.Or(limit, DefaultSummary)
 	names := make([]string, len(tools))
@@ -48,7 +49,7 @@ func summarize(servers map[string][]string, limit int) string {
 		left := keys[i:]
 		rest := leftOut(len(left), tools)
 		tools -= len(servers[k])
-		// Each server that is left has an equal share of the room that is left.
+		// The servers that are left share the room that is left.
 		room := limit - b.Len()
 		share := room / len(left)
 		if share < leastLine {
@@ -64,15 +65,16 @@ func summarize(servers map[string][]string, limit int) string {
 	return strings.TrimSuffix(cut(b.String(), limit), "\n")
 }
 
-// Below leastLine a share is too small to say anything; fairLine is what a server gets then.
+// Below leastLine a share is too small for a line; then a server gets fairLine.
 const leastLine, fairLine = 24, 60
 
-// leftOut counts the servers that find no room.
+// leftOut returns the line about servers that do not fit.
 func leftOut(servers, tools int) string {
 	return fmt.Sprintf("and %d more servers with %d tools\n", servers, tools)
 }
 
-// serverLine tells of one server in at most room bytes, if that is enough for its name and number.
+// serverLine returns the line of a server in at most room bytes, or "" if its name and number do
+// not fit.
 func serverLine(server string, tools []string, room int) string {
 	slices.Sort(tools)
 	line := fmt.Sprintf("%s (%d tools)", cut(cmp.Or(server, "others"), 64), len(tools))

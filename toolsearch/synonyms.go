@@ -2,8 +2,8 @@ package toolsearch
 
 import "strings"
 
-// synonyms are words that people use for one another when they ask for tools. It is a list of the trade, and short: the
-// model that searches has more words than any list, and gives them as phrasings.
+// synonyms are words with the same meaning in requests for tools. The list is short, since the
+// model that searches knows more words and gives them as phrasings.
 var synonyms = func() map[string][]string {
 	m := map[string][]string{}
 	for line := range strings.SplitSeq(synonymGroups, "\n") {
@@ -19,7 +19,7 @@ var synonyms = func() map[string][]string {
 	return m
 }()
 
-// synonymGroups has a group a line.
+// synonymGroups has a group in each line.
 const synonymGroups = `add create new make insert
 delete remove erase drop discard
 update edit change modify set

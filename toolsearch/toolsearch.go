@@ -1,20 +1,17 @@
-// Package toolsearch finds the tools that fit a question, among ten thousand as among ten.
+// Package toolsearch finds the tools that fit a request among thousands.
 //
-// An agent with many tools does not show them all to its model. It shows their names, or with
-// [Summary] what there is room for, and a tool that searches the rest. [New] builds an index over
-// the tools; [Index.Search] ranks them. Ranking is lexical: weighted words of server, name,
-// hint, description and parameters, stemmed, those in the same form a little before the others; a short list of
-// synonyms, and of words in other languages; repair of words that the index does not know; and what the verb of a
-// request asks for. There is no model and no I/O. Equal tools and equal queries give equal
-// results, whatever order the tools came in.
+// An agent with many tools shows its model a [Summary] of their names, and a tool that searches the
+// rest. [New] builds an index, [Index.Search] ranks the tools by BM25F over the words of server,
+// name, hint, description and parameters. Words are stemmed, with preference for the same form. It
+// uses a short list of synonyms and of words in other languages, corrects unknown words, and
+// prefers tools that do what the verb of the request asks for. It uses no model and no I/O, and its
+// results do not depend on the order of the tools.
 //
 //	index := toolsearch.New(tools)
 //	r, err := index.Search(ctx, toolsearch.Query{Phrasings: []string{"open a bug report", "create issue"}})
 //	for _, m := range r.Matches {
 //		load(m.FullName)
 //	}
-//
-// It works on anyone's tools: it knows no host.
 package toolsearch
 
 import (
@@ -24,24 +21,25 @@ import (
 	"strings"
 )
 
-// A Tool is what is searched of a tool.
+// A Tool is a tool to be indexed.
 type Tool struct {
-	// FullName is the name that the model calls the tool by. It identifies the tool: of several with one name the first counts.
+	// FullName is the name by which the model calls the tool. Of several tools with one name the
+	// first counts.
 	FullName string
-	// Server is the registration key of the tool's server, Name the tool's own name.
+	// Server is the key of the tool's server, Name the tool's name on it.
 	Server, Name string
-	// Title, Description and Hint are text; Hint is what the tool's author wrote for the search.
+	// Title, Description and Hint are text. Hint is written by the tool's author for the search.
 	Title, Description, Hint string
-	// Params are the tool's parameters: see [Params].
+	// Params are the tool's parameters; see [Params].
 	Params []Param
 }
 
-// A Param is a parameter of a tool, with the parameters within it beside it.
+// A Param is a parameter of a tool. Nested parameters are in the same list.
 type Param struct {
 	Name, Description string
 }
 
-// Fields of a tool, and what a word in each counts. A name says most, a parameter's description least.
+// The fields of a tool, with the weight of a word in each.
 type field int
 
 const (
@@ -55,8 +53,8 @@ const (
 	fields
 )
 
-// weights and norms are the parameters of BM25F: how much a word counts in a field, and how much the length of the field
-// takes away from it.
+// weights and norms are the parameters of BM25F: the weight of a word in a field, and how much the
+// length of the field reduces it.
 var (
 	weights = [fields]float64{inName: 4, inServer: 2.5, inHint: 2.5, inHead: 2, inTail: 0.8, inParamNames: 1, inParamTexts: 0.5}
 	norms   = [fields]float64{inName: 0.5, inServer: 0, inHint: 0.4, inHead: 0.5, inTail: 0.75, inParamNames: 0.75, inParamTexts: 0.75}
@@ -65,31 +63,31 @@ var (
 const (
 	// saturation is BM25's k1.
 	saturation = 1.4
-	// headLength is how many characters of a description say most of it.
+	// headLength is the number of characters of a description that count as its beginning.
 	headLength = 200
-	// exactMark begins the terms that stand for a word in one form only.
+	// exactMark is the first byte of terms for a word in one form.
 	exactMark = "="
-	// maxFieldWords bounds the words of one field that are indexed.
+	// maxFieldWords limits the words of a field that are indexed.
 	maxFieldWords = 400
 )
 
-// An Index is a searchable set of tools. It is immutable and safe for concurrent use.
+// An Index is an immutable index of tools. It is safe for concurrent use.
 type Index struct {
 	tools []entry
-	// byName finds a tool by its full name, byServer the tools of a server by its name in any form.
+	// byName has the tools by full name, byServer by the server's name in any form.
 	byName   map[string]int32
 	byServer map[string][]int32
-	// byOwn finds tools by their own names.
+	// byOwn has the tools by their own names.
 	byOwn map[string][]int32
-	// words finds a term; terms are sorted by text.
+	// words has the terms by text; terms are sorted by text.
 	words map[string]int32
 	terms []term
 	// postings are those of all terms, one after the other.
 	postings []posting
-	// haystack is all full names in lower case, a line each; lines are the offsets at which they begin.
+	// haystack has all full names in lower case, one a line; lines has their offsets.
 	haystack string
 	lines    []int32
-	// near finds terms that a misspelt word may mean.
+	// near has the terms for misspelled words.
 	near map[nearKey][]nearTerm
 }
 
@@ -105,18 +103,18 @@ type entry struct {
 // A term is a word of the index.
 type term struct {
 	text string
-	// from and to bound its postings, rarity is its inverse document frequency.
+	// from and to limit its postings, rarity is its inverse document frequency.
 	from, to int32
 	rarity   float32
 }
 
-// A posting is a term's share in the score of a tool, less the term's rarity.
+// A posting is a term's part of the score of a tool, without the term's rarity.
 type posting struct {
 	tool  int32
 	share float32
 }
 
-// New builds an index.
+// New returns an index of the tools.
 func New(tools []Tool) *Index {
 	b := newBuilder(tools)
 	for i := range b.tools {
@@ -125,17 +123,17 @@ func New(tools []Tool) *Index {
 	return b.index()
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (x *Index) Len() int { return len(x.tools) }
 
-// A builder gathers what an index is made of.
+// A builder collects the contents of an index.
 type builder struct {
-	// surfaces are the words as they stand, with their terms.
+	// surfaces has the words as they are written, with their terms.
 	surfaces map[string]int32
 	tools    []Tool
 	x        *Index
 	lengths  [fields]float64 // sums over all tools
-	// counts are the words of each tool, by field.
+	// counts has the words of each tool, by field.
 	counts []map[int32]*[fields]float32
 	sizes  []*[fields]float64
 	texts  []string // terms in the order in which they were met
@@ -155,7 +153,7 @@ func newBuilder(tools []Tool) *builder {
 	}
 }
 
-// count takes in the words of one tool.
+// count counts the words of one tool.
 func (b *builder) count(i int) {
 	t := b.tools[i]
 	e := entry{fullName: t.FullName, server: t.Server, name: t.Name, does: actionOf(t.Name)}
@@ -209,7 +207,7 @@ func (b *builder) add(i int, f field, text string) {
 	})
 }
 
-// word is the term of a word as it stands.
+// word returns the term of a word.
 func (b *builder) word(surface string) int32 {
 	w, ok := b.surfaces[surface]
 	if ok {
@@ -225,7 +223,7 @@ func (b *builder) word(surface string) int32 {
 	return w
 }
 
-// exact is the term of a word in just this form.
+// exact returns the term of a word in this form only.
 func (b *builder) exact(surface string) int32 {
 	text := exactMark + surface
 	w, ok := b.x.words[text]
@@ -237,7 +235,7 @@ func (b *builder) exact(surface string) int32 {
 	return w
 }
 
-// indexNames lays out the full names for a search by parts of them.
+// indexNames prepares the full names for a search by substrings.
 func (x *Index) indexNames() {
 	var b strings.Builder
 	x.lines = make([]int32, len(x.tools))
@@ -249,7 +247,7 @@ func (x *Index) indexNames() {
 	x.haystack = b.String()
 }
 
-// splitText cuts a description near headLength, between words.
+// splitText splits a description near headLength, between words.
 func splitText(s string) (head, tail string) {
 	n := 0
 	for i, r := range s {
@@ -260,7 +258,7 @@ func splitText(s string) (head, tail string) {
 	return s, ""
 }
 
-// index computes the shares of all words in all tools.
+// index computes the postings of all words.
 func (b *builder) index() *Index {
 	x := b.x
 	n := float64(len(b.tools))

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// maxWord is the longest word that is told apart, in bytes.
+	// maxWord is the number of bytes of a word that count.
 	maxWord = 40
-	// maxParts is how many parts a name may have to be a word as a whole.
+	// maxParts is the largest number of parts of a name that is a word as a whole too.
 	maxParts = 3
-	// maxText is how much of a text is read, in bytes.
+	// maxText is the number of bytes of a text that are read.
 	maxText = 64 << 10
 )
 
-// tokenize calls f with each word of a text, in lower case, until f returns false. The parts of createIssue, read-only and
-// HTTPServer are words, and so are these names as a whole: github finds GitHub. Of scripts without
-// blanks each character and each pair is a word. Of words that end in digits the letters are a word too.
+// tokenize calls f with each word of a text in lower case until f returns false. The parts of
+// createIssue, read-only and HTTPServer are words, and so are the whole names: github finds GitHub.
+// In scripts without spaces each character and each pair is a word. The letters of a word that ends
+// in digits are a word too.
 func tokenize(text string, f func(word string, whole bool) bool) {
 	whole, parts := "", 0
 	flush := func() bool {
@@ -44,7 +45,7 @@ func tokenize(text string, f func(word string, whole bool) bool) {
 	flush()
 }
 
-// emit calls f with a word, or with the characters and pairs of a word without blanks.
+// emit calls f with a word, or with the characters and pairs of a word without spaces.
 func emit(low string, f func(word string, whole bool) bool) bool {
 	r, _ := utf8.DecodeRuneInString(low)
 	if !ideographic(r) {
@@ -64,7 +65,7 @@ func emit(low string, f func(word string, whole bool) bool) bool {
 	return true
 }
 
-// stem is the stem of a lower-case word.
+// stem returns the stem of a word in lower case.
 func stem(w string) string {
 	if len(w) > maxWord {
 		w = w[:maxWord]
@@ -80,14 +81,15 @@ func stem(w string) string {
 	return english.Stem(w, false)
 }
 
-// A part is a run of letters or digits in a text.
+// A part is a sequence of letters or digits in a text.
 type part struct {
 	text string
-	// first is the first part of a name: nothing but a sign or a change of case stands between it and the next.
+	// first is the first part of a name, whose parts are separated by at most a sign or a change of
+	// case.
 	first bool
 }
 
-// kinds of characters.
+// Kinds of characters.
 const (
 	other = iota
 	joint // stands between the parts of one name
@@ -121,12 +123,12 @@ func kindOf(r rune) int {
 	return other
 }
 
-// ideographic reports whether a script has no blanks between words.
+// ideographic reports whether a script has no spaces between words.
 func ideographic(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
 }
 
-// splitWords splits a text at everything that is no letter or digit, and names at their changes of case.
+// splitWords splits a text at characters that are no letters or digits, and at changes of case.
 func splitWords(s string) []part {
 	out := make([]part, 0, len(s)/5+1)
 	start, last, first := -1, other, true
@@ -160,7 +162,7 @@ func splitWords(s string) []part {
 	return out
 }
 
-// stopWords say nothing about a tool when somebody asks for one.
+// stopWords say nothing about the tool that a request asks for.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(`a about also an and any anybody anyone anything are as at be been but by can could d do does doesn don everybody
