@@ -85,7 +85,8 @@ func (t *projectTrust) decide(ctx context.Context, p *process, cfg *mcpconfig.Co
 	if len(names) == 0 {
 		return false, nil
 	}
-	if !p.canAsk() {
+	_, canAnswer := terminal(p.in)
+	if _, canSee := terminal(p.err); !canAnswer || !canSee {
 		if !start.run {
 			disable(cfg, names, "the project is not trusted: see what it runs and approve it with 'tenon trust', or give --trust-project")
 		}
@@ -139,13 +140,6 @@ func disable(cfg *mcpconfig.Config, names []string, why string) {
 		e.Disabled, e.DisabledReason = true, why
 		cfg.Servers[name] = e
 	}
-}
-
-// canAsk reports whether standard input and standard error are terminals.
-func (p *process) canAsk() bool {
-	_, in := terminal(p.in)
-	_, out := terminal(p.err)
-	return in && out
 }
 
 // answer reads a line from the terminal.
@@ -239,11 +233,10 @@ func (p *process) trustProject(only []string) error {
 		}
 	}
 	// A file that others can write to must not be trusted, and was not read.
-	reported := map[string]bool{} // two readers may refuse one file
+	report := newReporter(p, nil) // two readers may refuse one file
 	for _, pr := range problems {
-		if text := problemText(pr); pr.Level == mcpconfig.LevelFile && !reported[text] {
-			reported[text] = true
-			p.warn("%s", text)
+		if pr.Level == mcpconfig.LevelFile {
+			report.warn(problemText(pr))
 			err = errReported
 		}
 	}
