@@ -147,13 +147,13 @@ func (c *channel) requestThen(ctx context.Context, subtype string, fields, resul
 		if a.Subtype != "success" {
 			return &ControlError{Request: subtype, Code: a.ErrorCode, Message: a.Error}
 		}
-		if result == nil || len(a.Response) == 0 {
-			return nil
+		if result != nil && len(a.Response) > 0 {
+			err = json.Unmarshal(a.Response, result)
 		}
-		if err := json.Unmarshal(a.Response, result); err != nil {
-			return fmt.Errorf("claude-code: the answer to %s: %w", subtype, err)
+		if err != nil {
+			err = fmt.Errorf("claude-code: the answer to %s: %w", subtype, err)
 		}
-		return nil
+		return err
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's end, which ends no context of the caller
 	case <-ctx.Done():
@@ -175,10 +175,7 @@ func requestBody(subtype string, fields any) (json.RawMessage, error) {
 			return nil, fmt.Errorf("claude-code: %s: the fields are not a JSON object: %w", subtype, err)
 		}
 	}
-	var err error
-	if body["subtype"], err = json.Marshal(subtype); err != nil {
-		return nil, fmt.Errorf("claude-code: %w", err)
-	}
+	body["subtype"] = encode(subtype, nil)
 	return json.Marshal(body)
 }
 
