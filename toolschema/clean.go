@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxEnum bounds the values of an enumeration, maxEnumBytes their size together.
+	// maxEnum limits the values of an enumeration, maxEnumBytes their total size.
 	maxEnum      = 500
 	maxEnumBytes = 16 << 10
-	// maxText bounds a description within a schema, in characters.
+	// maxText limits a description within a schema, in characters.
 	maxText = 4096
-	// maxPattern bounds a pattern, in bytes.
+	// maxPattern limits a pattern, in bytes.
 	maxPattern = 4096
 )
 
-// schema makes a value that stands where a schema belongs a valid one: an object that has been cleaned, or a boolean.
+// schema returns a valid schema for a value: a cleaned object, or a boolean.
 func (m *mender) schema(v any) any {
 	switch v := v.(type) {
 	case *object:
@@ -41,7 +41,8 @@ func (m *mender) schema(v any) any {
 	return &object{}
 }
 
-// clean makes a schema and all below it valid draft 2020-12, with property keys that the API accepts.
+// clean makes a schema and all its subschemas valid draft 2020-12, with property keys that the API
+// accepts.
 func (m *mender) clean(o *object) {
 	m.spend(1 + 2*len(o.members))
 	if m.loosened[o] {
@@ -49,7 +50,7 @@ func (m *mender) clean(o *object) {
 	}
 	m.modernize(o)
 	m.liftRequired(o)
-	// Over a copy: keywords go away meanwhile.
+	// A copy, since keywords are removed.
 	for _, kw := range slices.Clone(o.members) {
 		shape := keywords[kw.key]
 		if shape == isUnknown && !(m.cut && hasTooDeep(kw.value)) {
@@ -74,7 +75,7 @@ func (m *mender) clean(o *object) {
 
 func isTooDeep(v any) bool { _, ok := v.(tooDeep); return ok }
 
-// hasTooDeep reports whether part of a value was cut when it was read.
+// hasTooDeep reports whether part of a value was cut for its depth.
 func hasTooDeep(v any) bool {
 	switch v := v.(type) {
 	case tooDeep:
@@ -87,7 +88,7 @@ func hasTooDeep(v any) bool {
 	return false
 }
 
-// keyword makes the value of a keyword valid; without ok the keyword has to go.
+// keyword returns a valid value of a keyword. It reports false if the keyword must be removed.
 func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 	drop := func(format string, args ...any) (any, bool) {
 		m.loosen(key, "keyword", format, args...)
@@ -133,8 +134,8 @@ func (m *mender) keyword(key string, s shape, v any) (out any, ok bool) {
 	return v, true
 }
 
-// subschema makes the value of a keyword a schema. What is none goes, and so does a condition or a ban that would now
-// cover more than the server's.
+// subschema cleans a schema in a keyword. It removes other values, and conditions and negations
+// that would now accept less than the server.
 func (m *mender) subschema(key string, v any) (any, bool) {
 	switch v {
 	case "true", "false":
@@ -284,14 +285,14 @@ func (m *mender) number(key string, s shape, v any) (any, bool) {
 	return n, true
 }
 
-// plainNumber reports whether s is a number as JSON writes it, and nothing else.
+// plainNumber reports whether s is a JSON number.
 func plainNumber(s string) bool {
 	v, _, err := parseJSON([]byte(s), 0)
 	_, ok := v.(number)
 	return err == nil && ok
 }
 
-// names makes a list of different strings. The keys in it are still the server's.
+// names returns a list of different strings. Its keys are still the server's.
 func (m *mender) names(key string, v any) (any, bool) {
 	list, ok := v.([]any)
 	if s, isText := v.(string); isText {
@@ -376,7 +377,7 @@ func (m *mender) types(key string, v any) (any, bool) {
 	return nil, false
 }
 
-// list makes an enumeration or a list of examples.
+// list cleans an enumeration or a list of examples.
 func (m *mender) list(key string, v any) (any, bool) {
 	list, ok := v.([]any)
 	switch {
@@ -402,7 +403,7 @@ func (m *mender) list(key string, v any) (any, bool) {
 	return list, true
 }
 
-// truncate cuts text to a number of characters and marks it.
+// truncate shortens text to a number of characters and marks it.
 func truncate(s string, limit int) (string, bool) {
 	if len(s) <= limit {
 		return s, false
@@ -416,5 +417,5 @@ func truncate(s string, limit int) (string, bool) {
 	return s, false
 }
 
-// truncated marks text that has been cut.
+// truncated is the mark of shortened text.
 const truncated = "… [truncated]"

@@ -15,7 +15,7 @@ import (
 // A number is kept as it is written.
 type number string
 
-// An object keeps the order of its members; no key is there twice.
+// An object keeps the order of its members. Keys are unique.
 type object struct {
 	members []member
 	index   map[string]int // set when there are many members
@@ -26,7 +26,7 @@ type member struct {
 	value any
 }
 
-// manyMembers is the size from which an object has an index.
+// manyMembers is the size above which an object has an index.
 const manyMembers = 16
 
 func newObject(members ...member) *object { return &object{members: members} }
@@ -51,7 +51,7 @@ func (o *object) get(key string) (any, bool) {
 	return nil, false
 }
 
-// set replaces the value of a key in its place, or puts it behind the others.
+// set replaces the value of a key, or appends it.
 func (o *object) set(key string, v any) {
 	if i := o.find(key); i >= 0 {
 		o.members[i].value = v
@@ -93,7 +93,7 @@ func (o *object) removeAll(keys map[string]bool) {
 	}
 }
 
-// object is the member of that name if it is an object, or nil.
+// object returns the member of that name if it is an object, or nil.
 func (o *object) object(key string) *object {
 	v, _ := o.get(key)
 	obj, _ := v.(*object)
@@ -106,25 +106,25 @@ func (o *object) text(key string) string {
 	return s
 }
 
-// A parser reads JSON of any depth in bounded stack.
+// A parser parses JSON of any depth with a limited stack.
 type parser struct {
 	data  []byte
 	at    int
 	depth int
 	limit int
-	// cut counts the values below the limit, which are read as null.
+	// cut counts the values below the depth limit, which are read as null.
 	cut int
-	// mangled reports text that was not valid Unicode and has been mended.
+	// mangled reports text with invalid Unicode, which was replaced.
 	mangled bool
 }
 
-// errSyntax is all there is to say of a schema that is no JSON.
+// errSyntax reports invalid JSON.
 var errSyntax = errors.New("is no valid JSON")
 
-// tooDeep stands for a value below the parser's limit.
+// tooDeep is in place of a value below the depth limit.
 type tooDeep struct{}
 
-// parseJSON parses a whole document. Values nested deeper than limit come back as tooDeep.
+// parseJSON parses a document. Values nested deeper than limit become tooDeep.
 func parseJSON(data []byte, limit int) (v any, p *parser, err error) {
 	p = &parser{data: data, limit: limit}
 	v, err = p.value()
@@ -143,7 +143,7 @@ func (p *parser) space() {
 	}
 }
 
-// peek is the next byte that is no space, or zero at the end.
+// peek returns the next byte that is no space, or zero at the end.
 func (p *parser) peek() byte {
 	if p.space(); p.at < len(p.data) {
 		return p.data[p.at]
@@ -231,7 +231,7 @@ func (p *parser) array() (any, error) {
 	}
 }
 
-// text reads a string. What is not valid Unicode becomes U+FFFD.
+// text reads a string. It replaces invalid Unicode by U+FFFD.
 func (p *parser) text() (string, error) {
 	end, escaped := stringEnd(p.data, p.at)
 	if end < 0 {
@@ -255,7 +255,7 @@ func (p *parser) text() (string, error) {
 	return s, nil
 }
 
-// stringEnd is where the string that begins at a quotation mark ends, or -1 if it does not or holds a control character.
+// stringEnd returns the end of a string, or -1 if it does not end or has a control character.
 func stringEnd(data []byte, at int) (end int, escaped bool) {
 	for i := at + 1; i < len(data); i++ {
 		switch c := data[i]; {
@@ -291,7 +291,7 @@ func (p *parser) literal() (any, error) {
 	return number(raw), nil
 }
 
-// skip passes over an object or array without looking into it.
+// skip skips an object or array.
 func (p *parser) skip() error {
 	depth := 0
 	for p.at < len(p.data) {
@@ -316,7 +316,7 @@ func (p *parser) skip() error {
 	return errSyntax
 }
 
-// appendJSON writes a value in one line, with its members in their order. Equal values give equal bytes.
+// appendJSON appends a value in one line. Equal values have equal bytes.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -385,7 +385,7 @@ func (m *mender) json(v any) []byte {
 	return b
 }
 
-// equalJSON reports whether two values are written alike.
+// equalJSON reports whether two values have the same JSON.
 func (m *mender) equalJSON(a, b any) bool {
 	m.spend(1)
 	switch av := a.(type) {

@@ -11,7 +11,7 @@ import (
 const (
 	// maxKey is the longest property key that the API accepts, in bytes.
 	maxKey = 64
-	// keyHash is how many hexadecimal digits tell two keys apart that would look alike.
+	// keyHash is the number of hexadecimal digits that distinguish two shortened keys.
 	keyHash = 8
 )
 
@@ -32,8 +32,8 @@ func keyByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
-// findAliases gives every illegal property key of a schema another name. Within a tool a key has one alias wherever it
-// stands, and no alias is also a key: the way back is unambiguous.
+// findAliases chooses a legal alias for every illegal property key of a schema. A key has the same
+// alias everywhere in a tool, and no alias is also a key, so that it can be reversed.
 func (m *mender) findAliases(root *object) {
 	keys := map[string]bool{}
 	m.collectKeys(root, keys)
@@ -67,7 +67,7 @@ func (m *mender) findAliases(root *object) {
 
 func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
 
-// collectKeys gathers the property keys of a schema and of all below it.
+// collectKeys collects the property keys of a schema and its subschemas.
 func (m *mender) collectKeys(o *object, keys map[string]bool) {
 	m.spend(1 + len(o.members))
 	if props := o.object("properties"); props != nil {
@@ -83,7 +83,7 @@ func (m *mender) collectKeys(o *object, keys map[string]bool) {
 	})
 }
 
-// plainAlias replaces what is illegal in a key. A long key is cut and told apart by a hash.
+// plainAlias replaces illegal characters in a key. A long key is shortened and ends in a hash.
 func plainAlias(k string) string {
 	s := strings.Map(func(r rune) rune {
 		if r < 0x80 && keyByte(byte(r)) {
@@ -100,7 +100,7 @@ func plainAlias(k string) string {
 	return s
 }
 
-// hashedAlias is the n-th choice for a key.
+// hashedAlias returns the n-th alternative for a key.
 func hashedAlias(k string, n int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", k, n))
 	s := strings.Map(func(r rune) rune {
@@ -113,7 +113,7 @@ func hashedAlias(k string, n int) string {
 	return s + "_" + hex.EncodeToString(sum[:])[:keyHash]
 }
 
-// renameKeys gives the members of a properties, dependentSchemas or dependentRequired object their aliases.
+// renameKeys renames the members of a properties, dependentSchemas or dependentRequired object.
 func (m *mender) renameKeys(o *object, key string) {
 	if len(m.alias) == 0 {
 		return
@@ -135,7 +135,8 @@ func (m *mender) renameKeys(o *object, key string) {
 	o.reindex()
 }
 
-// named tells the model what a property is really called: the alias may be nothing but underscores.
+// named adds the original name of a property to its description, since the alias may be only
+// underscores.
 func named(sub any, original string) any {
 	o, ok := sub.(*object)
 	if !ok {
@@ -152,7 +153,7 @@ func named(sub any, original string) any {
 	return o
 }
 
-// renameLists gives the names in required and dependentRequired their aliases.
+// renameLists renames the keys in required and dependentRequired.
 func (m *mender) renameLists(o *object) {
 	if len(m.alias) == 0 {
 		return

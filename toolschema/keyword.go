@@ -1,6 +1,6 @@
 package toolschema
 
-// A shape is what the value of a keyword must look like in draft 2020-12.
+// A shape is the type of a keyword's value in draft 2020-12.
 type shape int
 
 const (
@@ -22,7 +22,7 @@ const (
 	isDropped                // taken out: it means nothing to a model, or has been resolved
 )
 
-// keywords are the keywords of draft 2020-12, and those of older drafts that still mean something there.
+// keywords are those of draft 2020-12, and those of older drafts that still have a meaning there.
 var keywords = map[string]shape{
 	"type": isType, "enum": isList, "const": isAny,
 	"multipleOf": isPositive, "maximum": isNumber, "minimum": isNumber, "exclusiveMaximum": isNumber, "exclusiveMinimum": isNumber,
@@ -45,12 +45,12 @@ var keywords = map[string]shape{
 	"$dynamicRef": isDropped, "$recursiveRef": isDropped,
 }
 
-// inPlace are the keywords whose schemas are for the same value as the schema itself.
+// inPlace are the keywords whose schemas apply to the same value.
 var inPlace = map[string]bool{
 	"allOf": true, "anyOf": true, "oneOf": true, "not": true, "if": true, "then": true, "else": true, "dependentSchemas": true,
 }
 
-// typeNames are the types of JSON Schema, and what people write for them.
+// typeNames has the types of JSON Schema, and common mistakes for them.
 var typeNames = map[string]string{
 	"object": "object", "array": "array", "string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "null": "null",
 	"int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "uint": "integer", "bigint": "integer",
@@ -62,8 +62,8 @@ var typeNames = map[string]string{
 	"none": "null", "nil": "null", "undefined": "null",
 }
 
-// children calls f for each schema that is directly part of a schema: with the keyword, the name or index below it (empty
-// if there is none), and the value, which may be anything.
+// children calls f for each subschema with its keyword, the name or index in that, or "", and the
+// value, which may be anything.
 func children(o *object, f func(key, name string, sub any)) {
 	for _, m := range o.members {
 		switch keywords[m.key] {

@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// maxReport bounds how many mends are reported for one tool.
+// maxReport limits the changes in a report.
 const maxReport = 100
 
-// A mender mends one schema. Its methods change the tree that it was given, which is its own.
+// A mender corrects a schema in place.
 type mender struct {
 	*meter
 	root *object
-	// cut reports that values were nested too deep to be read.
+	// cut reports that the schema was nested too deep to be read.
 	cut    bool
 	path   []string // from the root to the schema at hand, for the report
 	report []Mend
 	more   int
-	// alias are the property keys that the model sees instead of others, by the key of the server.
+	// alias has the aliases of property keys.
 	alias map[string]string
-	// original are the server's keys, by the alias.
+	// original has the property keys by alias.
 	original map[string]string
-	// loosened are schemas that accept more since a reference of theirs went.
+	// loosened are schemas that accept more since a reference was removed.
 	loosened map[*object]bool
 	// loose counts the changes by which a schema may accept more.
 	loose int
-	// rules say in words what the mended root can no longer say, ruleSize how long they are together.
+	// rules describe what the root no longer expresses, ruleSize is their length.
 	rules    []string
 	ruleSize int
 }
 
-// push goes down to a schema, pop comes back.
+// push enters a subschema, pop leaves it.
 func (m *mender) push(key, name string) {
 	m.path = append(m.path, key)
 	if name != "" {
@@ -47,7 +47,7 @@ func (m *mender) pop(_, name string) {
 	m.path = m.path[:len(m.path)-n]
 }
 
-// mend reports a change to a keyword of the schema at hand; an empty key means the schema itself.
+// mend reports a change to a keyword of the current schema; an empty key means the schema.
 func (m *mender) mend(key, kind, format string, args ...any) {
 	if len(m.report) >= maxReport {
 		m.more++
@@ -60,13 +60,13 @@ func (m *mender) mend(key, kind, format string, args ...any) {
 	m.report = append(m.report, Mend{Path: pointer(parts), Kind: kind, Detail: fmt.Sprintf(format, args...)})
 }
 
-// loosen reports a change by which the schema at hand may accept more than the server's.
+// loosen reports a change by which the current schema may accept more.
 func (m *mender) loosen(key, kind, format string, args ...any) {
 	m.loose++
 	m.mend(key, kind, format, args...)
 }
 
-// pointer is the JSON pointer of a path.
+// pointer returns the JSON pointer of a path.
 func pointer(parts []string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -78,7 +78,7 @@ func pointer(parts []string) string {
 
 func index(i int) string { return strconv.Itoa(i) }
 
-// shorten keeps text that is quoted in a report short.
+// shorten shortens text quoted in a report.
 func shorten(s string) string {
 	n := 0
 	for i := range s {

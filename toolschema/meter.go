@@ -6,21 +6,22 @@ import (
 )
 
 const (
-	// maxWork bounds the steps of mending one tool. A step is a value that is looked at, or a few bytes. The largest
-	// of the tools that people use take a two-hundredth of it.
+	// maxWork limits the steps for one tool. A step is a value or a few bytes. The largest known
+	// tools take 1/200 of it.
 	maxWork = 2 << 20
-	// defaultBudget bounds the steps for the tools of one [Budget].
+	// defaultBudget limits the steps for the tools of one [Budget].
 	defaultBudget = 8 << 20
-	// looks is how many steps pass between two looks at the context.
+	// looks is the number of steps between two checks of the context.
 	looks = 4 << 10
 )
 
-// A Budget bounds the work for several tools together, as for those of one server: it is enough for any
-// that were not made to be expensive. What it does not cover is left out with that reason. The zero value is ready
-// to use. It is for one goroutine at a time.
+// A Budget limits the work for several tools, such as those of one server. It suffices for any that
+// are not made to be expensive. Tools beyond it are quarantined. The zero value is ready to use, by
+// one goroutine at a time.
 type Budget struct{ spent int }
 
-// A meter counts the steps of one tool and ends its mending when there are too many, or when the context has ended.
+// A meter counts the steps for one tool and ends its correction at the limit or the end of the
+// context.
 type meter struct {
 	ctx    context.Context
 	budget *Budget
@@ -28,7 +29,7 @@ type meter struct {
 	look   int // when to look at the context
 }
 
-// An overrun is the panic by which a meter ends the mending of a tool: it may be deep in a schema then.
+// An overrun is the panic by which a meter ends a correction.
 type overrun struct{ reason string }
 
 // spend counts steps.
@@ -49,7 +50,7 @@ func (m *meter) spend(steps int) {
 	}
 }
 
-// guarded runs f until it returns or the meter ends it, with the reason.
+// guarded runs f and returns the reason if the meter ends it.
 func (m *meter) guarded(f func()) (reason string) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sdk/tenon/internal/toolname"
 )
 
-// modelName is the name for the model.
+// modelName returns the name for the model.
 func modelName(t Tool, limit int, report *[]Mend) (string, bool) {
 	wanted := t.FullName
 	switch {

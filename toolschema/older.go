@@ -2,7 +2,7 @@ package toolschema
 
 import "slices"
 
-// modernize writes the forms of older drafts, and of OpenAPI, as draft 2020-12 has them.
+// modernize rewrites the forms of older drafts and of OpenAPI.
 func (m *mender) modernize(o *object) {
 	m.exclusive(o, "exclusiveMinimum", "minimum")
 	m.exclusive(o, "exclusiveMaximum", "maximum")
@@ -10,7 +10,7 @@ func (m *mender) modernize(o *object) {
 	m.dependencies(o)
 }
 
-// exclusive turns {"minimum": 1, "exclusiveMinimum": true} into {"exclusiveMinimum": 1}.
+// exclusive rewrites {"minimum": 1, "exclusiveMinimum": true} to {"exclusiveMinimum": 1}.
 func (m *mender) exclusive(o *object, exclusive, inclusive string) {
 	flag, ok := o.get(exclusive)
 	b, isFlag := flag.(bool)
@@ -25,7 +25,7 @@ func (m *mender) exclusive(o *object, exclusive, inclusive string) {
 	}
 }
 
-// tuple turns a list under items into prefixItems.
+// tuple rewrites a list under items to prefixItems.
 func (m *mender) tuple(o *object) {
 	list, isList := o.list("items")
 	rest, hasRest := o.get("additionalItems")
@@ -48,7 +48,7 @@ func (m *mender) tuple(o *object) {
 	}
 }
 
-// dependencies splits the older keyword into dependentRequired and dependentSchemas.
+// dependencies rewrites dependencies to dependentRequired and dependentSchemas.
 func (m *mender) dependencies(o *object) {
 	v, ok := o.get("dependencies")
 	if !ok {
@@ -79,7 +79,8 @@ func (m *mender) dependencies(o *object) {
 	}
 }
 
-// liftRequired turns "required": true of a property into an element of its parent's list, as draft-03 meant it.
+// liftRequired rewrites "required": true of a property, a form of draft-03, to an element of its
+// parent's list.
 func (m *mender) liftRequired(o *object) {
 	props := o.object("properties")
 	if props == nil {

@@ -8,37 +8,39 @@ import (
 	"strings"
 )
 
-// defsKeys are the keys under which definitions stand at the root.
+// defsKeys are the keywords for definitions at the root.
 var defsKeys = []string{"$defs", "definitions"}
 
-// refKeys are the keys that refer to another schema.
+// refKeys are the keywords that refer to another schema.
 var refKeys = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 
-// A resolver turns every reference of a schema into "#", "#/$defs/NAME" or "#/definitions/NAME", and takes out what leads
-// nowhere or round in a circle.
+// A resolver rewrites every reference to "#", "#/$defs/NAME" or "#/definitions/NAME", and removes
+// those that have no target or are circular.
 type resolver struct {
 	m    *mender
 	root *object
-	// places are the schemas that an $id, $anchor or $dynamicAnchor names, by that URI.
+	// places are the schemas named by $id, $anchor or $dynamicAnchor, by their URI.
 	places map[string]*object
-	// refs are the references, from the schema that has one to the one that is meant; order is the order in which they were found.
+	// refs maps a schema with a reference to its target; order has their order.
 	refs  map[*object]*object
 	order []*object
-	// hints are names for the schemas that are meant, by how they are referred to.
+	// hints are names for the targets, by how they are referred to.
 	hints map[*object]string
-	// used are keywords of the root that hold definitions under another name; they go when their schemas have moved.
+	// used are keywords of the root for definitions with another name. They are removed when their
+	// schemas have moved.
 	used map[string]bool
-	// seen are the schemas that have been looked at, depth is how many are being looked at.
+	// seen are the visited schemas, depth is the number of those being visited.
 	seen  map[*object]bool
 	depth int
 	// at are the positions of the schemas in order.
 	at map[*object]int
 }
 
-// maxChain bounds how many schemas, one referred to or contained by the other, are looked at at a time.
+// maxChain limits how many schemas, each referred to or contained by the one before, are visited at
+// a time.
 const maxChain = 20_000
 
-// resolve rewrites all references of root.
+// resolve rewrites all references.
 func (m *mender) resolve(root *object) {
 	if !m.mentionsRefs(root) {
 		return
@@ -56,7 +58,7 @@ func (m *mender) resolve(root *object) {
 	r.write()
 }
 
-// objectify writes boolean definitions as objects, which a reference can be to.
+// objectify rewrites boolean definitions to objects, so that references can point to them.
 func (r *resolver) objectify() {
 	for _, k := range defsKeys {
 		defs := r.root.object(k)
@@ -75,7 +77,7 @@ func (r *resolver) objectify() {
 	}
 }
 
-// mentionsRefs reports whether a value has a reference anywhere: most schemas have none.
+// mentionsRefs reports whether a value has a reference. Most schemas have none.
 func (m *mender) mentionsRefs(v any) bool {
 	m.spend(1)
 	switch v := v.(type) {
@@ -95,7 +97,7 @@ func (m *mender) mentionsRefs(v any) bool {
 	return false
 }
 
-// collect finds what can be referred to by URI. long is the length of the base's.
+// collect finds the targets that have a URI. long is the length of the base's.
 func (r *resolver) collect(o *object, base *url.URL, long int) {
 	r.m.spend(1 + len(o.members))
 	id := o.text("$id")
@@ -132,7 +134,8 @@ func (r *resolver) place(uri string, o *object) {
 	}
 }
 
-// find resolves the references of a schema and of all below it. resource is the schema that a fragment alone is about.
+// find resolves the references of a schema and its subschemas. resource is the schema that a
+// fragment is relative to.
 func (r *resolver) find(o, resource *object) {
 	if r.seen[o] {
 		return
@@ -179,7 +182,7 @@ func (r *resolver) find(o, resource *object) {
 	})
 }
 
-// hint keeps what a schema is called, and where it stands if that is no keyword.
+// hint records a name for a target, and its position if that is no keyword.
 func (r *resolver) hint(t *object, ref string) {
 	last := ref[strings.LastIndexAny(ref, "/#")+1:]
 	if _, err := strconv.Atoi(last); err != nil && legalKey(last) && r.hints[t] == "" {
@@ -193,7 +196,7 @@ func (r *resolver) hint(t *object, ref string) {
 	}
 }
 
-// dangling takes a reference out that cannot be followed, and keeps what it was in the description.
+// dangling removes a reference without a target, and mentions it in the description.
 func (r *resolver) dangling(o *object, ref, key string) {
 	r.m.loosened[o] = true
 	r.m.loosen(key, "reference", "%q leads nowhere in this schema and is taken out", shorten(ref))
@@ -202,7 +205,7 @@ func (r *resolver) dangling(o *object, ref, key string) {
 	}
 }
 
-// target finds the schema that a reference means, or nil. Nothing is fetched.
+// target returns the schema that a reference means, or nil. It fetches nothing.
 func (r *resolver) target(ref string, resource *object) *object {
 	if ref == "#" {
 		return resource
@@ -236,7 +239,7 @@ func (r *resolver) target(ref string, resource *object) *object {
 	return nil
 }
 
-// follow goes along a JSON pointer, written as a URI fragment, to a schema.
+// follow resolves a JSON pointer in a URI fragment.
 func follow(o *object, pointer string) *object {
 	var at any = o
 	for part := range strings.SplitSeq(pointer, "/") {
@@ -261,9 +264,8 @@ func follow(o *object, pointer string) *object {
 	return t
 }
 
-// breakCircles takes out references that lead back to a schema for the same value: whoever follows them never ends.
-// state is 1 for a schema that is being looked at and 2 for one that is done. It reports whether a part of o is being looked
-// at, so that the last reference on the way to it has to go.
+// breakCircles removes references that lead back to a schema for the same value, which would never
+// end.
 func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) {
 	state[o] = 1
 	r.m.spend(1 + len(o.members))
@@ -284,7 +286,7 @@ func (r *resolver) breakCircles(o *object, state map[*object]int) (closed bool) 
 	return closed
 }
 
-// write puts the references back, each by the name of a definition.
+// write writes the references by the names of definitions.
 func (r *resolver) write() {
 	r.legalizeNames()
 	names := map[*object]string{r.root: "#"}
@@ -316,7 +318,7 @@ func (r *resolver) write() {
 	}
 }
 
-// legalizeNames gives definitions names that need no escapes in a reference.
+// legalizeNames renames definitions so that references need no escapes.
 func (r *resolver) legalizeNames() {
 	for _, k := range defsKeys {
 		defs := r.root.object(k)
@@ -344,8 +346,8 @@ func (r *resolver) legalizeNames() {
 	}
 }
 
-// move makes a schema that stands elsewhere a definition, and leaves a reference in its place. next has the
-// numbers from which on names are free.
+// move moves a schema to the definitions and leaves a reference. next has the next free number for
+// each name.
 func (r *resolver) move(t *object, taken map[string]bool, next map[string]int) string {
 	hint := cmp.Or(r.hints[t], "shared")
 	name, stem := hint, fmt.Sprintf("%.50s", hint)

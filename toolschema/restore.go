@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// A back is the way back from the model's keys to the server's.
+// A back reverses the aliases of property keys.
 type back struct {
-	// root is the mended schema, which is not changed any more.
+	// root is the corrected schema, which does not change any more.
 	root *object
-	// original are the server's keys, by the alias that the model sees.
+	// original has the server's keys by alias.
 	original map[string]string
 }
 
-// RestoreArgs turns arguments that the model wrote for the mended schema into the server's own
-// shape: mended keys become what they were, at every depth, where the schema has them. All else comes back
-// byte for byte: numbers, order, spaces, keys that the schema does not know, and arguments that are no JSON.
+// RestoreArgs restores the server's property keys in arguments that the model wrote for the
+// corrected schema, at every depth where the schema has them. Everything else comes back unchanged,
+// byte for byte, and so do arguments that are not JSON.
 //
-// The work is bounded. Arguments that would take more, because many schemas apply to many of their values, get
-// every mended key back from there on, wherever it stands.
+// The work is limited. In arguments beyond the limit every alias is replaced, wherever it is.
 func (m Model) RestoreArgs(args json.RawMessage) json.RawMessage {
 	if m.back == nil || !json.Valid(args) {
 		return args
@@ -26,7 +25,7 @@ func (m Model) RestoreArgs(args json.RawMessage) json.RawMessage {
 	return m.back.restore(args, maxRestore)
 }
 
-// maxRestore bounds the schemas that are looked at for the values of one call's arguments.
+// maxRestore limits the schemas visited for the arguments of one call.
 const maxRestore = 2 << 20
 
 func (b *back) restore(args json.RawMessage, work int) json.RawMessage {
@@ -38,27 +37,28 @@ func (b *back) restore(args json.RawMessage, work int) json.RawMessage {
 	return append(r.out, args[r.done:]...)
 }
 
-// A restorer copies arguments and puts keys back on the way. It reads valid JSON only.
+// A restorer copies valid JSON and restores keys.
 type restorer struct {
 	*back
 	data []byte
 	at   int
-	// out holds what data[:done] has become.
+	// out is the result for data[:done].
 	out  []byte
 	done int
-	// left is how many more schemas may be looked at. Without any, no key is held against the schemas any more.
+	// left is the number of schemas that may still be visited. At zero keys are not compared with
+	// the schemas any more.
 	left int
-	// ends are where objects and arrays end, by where they begin; made when somebody asks.
+	// ends has the ends of objects and arrays by their start; made when needed.
 	ends map[int]int
 }
 
-// spend counts schemas that are looked at and reports whether there may be more.
+// spend counts visited schemas and reports whether more may be visited.
 func (r *restorer) spend(n int) bool {
 	r.left = max(r.left-n, 0)
 	return r.left > 0
 }
 
-// value passes over a value that the schemas are about.
+// value copies a value to which the schemas apply.
 func (r *restorer) value(schemas []any) {
 	switch r.peek() {
 	case '{':
@@ -107,7 +107,7 @@ func (r *restorer) object(schemas []*object) {
 	r.at++
 }
 
-// key reads the string at hand. It is valid.
+// key reads the current string, which is valid.
 func (r *restorer) key() string {
 	from := r.at
 	end, escaped := stringEnd(r.data, r.at)
@@ -120,7 +120,7 @@ func (r *restorer) key() string {
 	return key
 }
 
-// keys are the keys of the object that begins at an offset. It passes over the values without reading them.
+// keys returns the keys of the object at an offset, without reading the values.
 func (r *restorer) keys(start int) map[string]bool {
 	out := map[string]bool{}
 	back := r.at
@@ -142,7 +142,7 @@ func (r *restorer) keys(start int) map[string]bool {
 	return out
 }
 
-// endOf is where the object or array that begins at an offset ends. All are looked for at once.
+// endOf returns the end of the object or array at an offset. It finds all ends at once.
 func (r *restorer) endOf(start int) int {
 	if r.ends == nil {
 		r.ends = map[int]int{}
@@ -174,7 +174,7 @@ func (r *restorer) array(schemas []*object) {
 	r.at++
 }
 
-// closure are the schemas and all that apply to the same value through them.
+// closure returns the schemas and those that apply to the same value through them.
 func (r *restorer) closure(schemas []any) []*object {
 	if len(schemas) == 0 {
 		return nil
@@ -204,7 +204,7 @@ func (r *restorer) closure(schemas []any) []*object {
 	return out
 }
 
-// names reports whether one of the schemas speaks of a property.
+// names reports whether one of the schemas has a property.
 func (r *restorer) names(schemas []*object, key string) bool {
 	if !r.spend(len(schemas)) {
 		return true
@@ -222,7 +222,7 @@ func (r *restorer) names(schemas []*object, key string) bool {
 	})
 }
 
-// members are the schemas for the value of a property.
+// members returns the schemas for the value of a property.
 func (r *restorer) members(schemas []*object, key string) []any {
 	if !r.spend(len(schemas)) {
 		return nil
@@ -247,7 +247,7 @@ func (r *restorer) members(schemas []*object, key string) []any {
 	return out
 }
 
-// elements are the schemas for an element of an array.
+// elements returns the schemas for an element of an array.
 func (r *restorer) elements(schemas []*object, i int) []any {
 	if !r.spend(len(schemas)) {
 		return nil

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// maxMerged bounds how many schemas are looked at to merge the alternatives of a root.
+	// maxMerged limits the schemas visited to merge the alternatives of a root.
 	maxMerged = 2000
-	// maxAlternatives bounds the schemas that a merged property may have.
+	// maxAlternatives limits the schemas of a merged property.
 	maxAlternatives = 20
 )
 
-// rootKeys are what may not stand at the root for the model, or is said better in words.
+// rootKeys are not allowed at the root, or are better described in words.
 var rootKeys = []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "not"}
 
-// rootType makes the root an object. Without ok the arguments can be no object, and no call could be right.
+// rootType makes the root an object. It reports false if the arguments can be no object.
 func (m *mender) rootType(o *object) (reason string, ok bool) {
 	t, has := o.get("type")
 	switch {
@@ -38,8 +38,8 @@ func (m *mender) rootType(o *object) (reason string, ok bool) {
 	return "", true
 }
 
-// flattenRoot merges what combines schemas at the root into one object with optional properties, and
-// leaves the rules to words. It needs a schema that has been cleaned.
+// flattenRoot merges the alternatives of a cleaned root into one object with optional properties,
+// and describes the rules in words.
 func (m *mender) flattenRoot(o *object) (reason string, ok bool) {
 	if !slices.ContainsFunc(rootKeys, func(k string) bool { return o.find(k) >= 0 }) {
 		m.rootProperties(o)
@@ -80,11 +80,11 @@ func (m *mender) rootProperties(o *object) {
 	}
 }
 
-// Arguments are what a schema says of an object.
+// Arguments are the constraints of a schema on an object.
 type arguments struct {
 	props    *object
 	required []string
-	// others are the keywords that hold for the whole object.
+	// others are the keywords for the whole object.
 	others []member
 	// impossible is a schema that no object matches.
 	impossible bool
@@ -94,12 +94,12 @@ type arguments struct {
 type flattener struct {
 	m    *mender
 	root *object
-	// active are the schemas that are being merged.
+	// active are the schemas being merged.
 	active map[*object]bool
 	count  int
 }
 
-// flatten is what a schema says of an object, with all that it combines merged.
+// flatten returns the constraints of a schema on an object, with all alternatives merged.
 func (f *flattener) flatten(v any) arguments {
 	o, ok := v.(*object)
 	if !ok {
@@ -144,7 +144,7 @@ func (f *flattener) flatten(v any) arguments {
 	return out
 }
 
-// lookup finds a definition.
+// lookup returns a definition.
 func (f *flattener) lookup(ref string) any {
 	if ref == "#" {
 		return f.root
@@ -159,7 +159,7 @@ func (f *flattener) lookup(ref string) any {
 	return true
 }
 
-// mayBeObject reports whether the types of a schema leave room for an object.
+// mayBeObject reports whether the types of a schema permit an object.
 func mayBeObject(o *object) bool {
 	t, ok := o.get("type")
 	if !ok || t == any("object") {
@@ -183,7 +183,8 @@ func (f *flattener) texts(o *object, key string) []string {
 	return out
 }
 
-// and adds what must hold as well. Keywords that close an object are about one schema's own properties and are taken over from a lone one only.
+// and adds further constraints. Keywords that close an object concern the properties of one schema,
+// and are kept only if there is one.
 func (f *flattener) and(a *arguments, b arguments, alone bool) {
 	f.m.spend(1 + 2*len(b.props.members) + len(a.required) + len(b.required) + len(a.others)*len(b.others))
 	a.impossible = a.impossible || b.impossible
@@ -203,7 +204,7 @@ func (f *flattener) and(a *arguments, b arguments, alone bool) {
 	}
 }
 
-// union is a and what b has beside it.
+// union returns a and the elements of b that it does not have.
 func union(a, b []string) []string {
 	if len(b) == 0 {
 		return a
@@ -221,7 +222,7 @@ func union(a, b []string) []string {
 	return a
 }
 
-// both is a schema for values that match a and b.
+// both returns a schema for values that match a and b.
 func (f *flattener) both(a, b any) any {
 	switch {
 	case isAnything(b) || f.same(a, b):
@@ -232,7 +233,7 @@ func (f *flattener) both(a, b any) any {
 	return f.combine("allOf", a, b)
 }
 
-// combine puts b beside a under a keyword, once.
+// combine adds b to a under a keyword, once.
 func (f *flattener) combine(key string, a, b any) any {
 	list := []any{a}
 	if o, ok := a.(*object); ok && len(o.members) == 1 && o.members[0].key == key {
@@ -247,7 +248,7 @@ func (f *flattener) combine(key string, a, b any) any {
 	return newObject(member{key, append(slices.Clone(list), b)})
 }
 
-// same reports whether two schemas are one, or written alike.
+// same reports whether two schemas are identical or have the same JSON.
 func (f *flattener) same(a, b any) bool {
 	ao, aok := a.(*object)
 	bo, bok := b.(*object)
@@ -262,7 +263,8 @@ func isAnything(v any) bool {
 	return v == any(true) || ok && len(o.members) == 0
 }
 
-// choose merges alternatives: what any of them has becomes optional, what all of them need stays required.
+// choose merges alternatives: the properties of any are optional, those required by all stay
+// required.
 func (f *flattener) choose(o *object, key string, out *arguments) {
 	list, ok := o.list(key)
 	if !ok {
@@ -327,7 +329,7 @@ func (f *flattener) or(a *arguments, alternatives []arguments) {
 	f.and(a, merged, true)
 }
 
-// allClosed reports whether no alternative takes other properties.
+// allClosed reports whether no alternative accepts other properties.
 func allClosed(alternatives []arguments) bool {
 	for _, alt := range alternatives {
 		if !slices.ContainsFunc(alt.others, func(m member) bool { return m.key == "additionalProperties" && m.value == any(false) }) {
@@ -337,10 +339,11 @@ func allClosed(alternatives []arguments) bool {
 	return true
 }
 
-// enums are the enumerations that were made of several, with what is in them.
+// enums are the merged enumerations with their values.
 type enums map[*object]map[string]bool
 
-// either is a schema for values that match a or b. Constants and enumerations become one enumeration.
+// either returns a schema for values that match a or b. Constants and enumerations become one
+// enumeration.
 func (f *flattener) either(a, b any, made enums) any {
 	if isAnything(a) || f.same(a, b) {
 		return a
@@ -354,7 +357,7 @@ func (f *flattener) either(a, b any, made enums) any {
 	return f.combine("anyOf", a, b)
 }
 
-// oneEnum merges two schemas that differ in their constant values only.
+// oneEnum merges two schemas that differ only in their constant values.
 func (f *flattener) oneEnum(a, b any, made enums) (any, bool) {
 	ao, aok := a.(*object)
 	bo, bok := b.(*object)
@@ -387,7 +390,7 @@ func (f *flattener) oneEnum(a, b any, made enums) (any, bool) {
 	return ao, true
 }
 
-// values are the constant values of a schema, and its type.
+// values returns the constant values of a schema, and its type.
 func values(o *object) (vals []any, rest *object, ok bool) {
 	rest = &object{}
 	for _, kw := range o.members {
@@ -440,7 +443,7 @@ func (f *flattener) condition(o *object, out *arguments) {
 	}
 }
 
-// pruneDefinitions takes out the definitions that nothing refers to, now that the root is merged.
+// pruneDefinitions removes definitions without references.
 func (m *mender) pruneDefinitions(root *object) {
 	used := map[string]bool{}
 	var mark func(v any)

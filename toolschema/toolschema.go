@@ -1,10 +1,9 @@
-// Package toolschema makes the copy of a tool that a model is shown.
+// Package toolschema makes the definition of a tool for a model.
 //
-// The Messages API refuses a whole request for one tool whose name, description or schema it
-// does not accept. [ForModel] makes of any tool a copy that it does accept, says what it mended,
-// and keeps the way back for the arguments; what cannot be mended comes back as a [Quarantine]
-// with its reason. The tool that it is given is never modified, and equal input gives equal
-// bytes.
+// The Messages API refuses a whole request for one tool whose name, description or schema it does
+// not accept. [ForModel] returns a definition that it accepts, reports what it corrected, and can
+// reverse the changes in arguments. A tool that cannot be corrected is a [Quarantine] with the
+// reason. ForModel does not modify the tool, and equal tools give equal bytes.
 //
 //	m, q := toolschema.ForModel(ctx, toolschema.Tool{Server: "notion", Name: "search", InputSchema: raw}, nil)
 //	if q != nil {
@@ -14,26 +13,24 @@
 //	// later, when the model calls m.Name:
 //	args = m.RestoreArgs(args)
 //
-// # What it mends
+// # Corrections
 //
-// The copy's schema is valid draft 2020-12, whatever dialect the tool's is in, so that one bad
-// keyword does not cost a request. Older forms are rewritten, what cannot be right is taken out,
-// and the schema then accepts more than the server does: the server has the last word, with the tool's own schema.
+// The schema becomes valid draft 2020-12, whatever its dialect. Older forms are rewritten and
+// invalid parts removed, so that it may accept more than the server's schema, with which the server
+// validates the arguments.
 //
 //   - A root that is missing, null, no object or without properties becomes an object with properties.
-//   - allOf, anyOf, oneOf, if, not and $ref at the root are merged into optional properties, and
-//     the rule is said in the description.
-//   - Property keys outside [A-Za-z0-9_.-]{1,64} get other names, wherever they stand. The model is told what the server
-//     calls them, and [Model.RestoreArgs] puts them back.
-//   - References are kept with their definitions. One to a place that is no definition gets one; one that leads nowhere, out of the schema or
-//     round in a circle is taken out.
-//   - Types that are none (int, str, Object), booleans and strings where numbers belong, lists where one is meant, and their like are
-//     put right or taken out.
-//   - Long enumerations and texts, and what is nested too deep, are cut.
-//   - Text that is not valid Unicode is replaced by U+FFFD.
-//   - A long name is cut and ends in a hash; a long description is cut and says so.
-//
-// It works on anyone's tools: it knows no host and does no I/O.
+//   - allOf, anyOf, oneOf, if, not and $ref at the root are merged into optional properties, and the
+//     description has the rule in words.
+//   - Property keys outside [A-Za-z0-9_.-]{1,64} get aliases. The schema tells the model the original
+//     names, and [Model.RestoreArgs] restores them.
+//   - References keep their definitions. A target elsewhere in the schema becomes a definition. A
+//     reference without a target in the schema, or in a circle, is removed.
+//   - Unknown types (int, str, Object), booleans and strings in place of numbers, lists in place of
+//     one value and the like are corrected or removed.
+//   - Long enumerations and texts, and values that are nested too deep, are cut.
+//   - Invalid Unicode is replaced by U+FFFD.
+//   - A long name is cut and ends in a hash. A long description is cut and says so.
 package toolschema
 
 import (
@@ -46,44 +43,47 @@ import (
 )
 
 const (
-	// DefaultMaxName is the longest name that is accepted everywhere: tool references may have 64 bytes, definitions 128.
+	// DefaultMaxName is the longest name that is accepted everywhere, in bytes. Definitions may
+	// have 128, tool references 64.
 	DefaultMaxName = 64
 	// DefaultMaxDescription is the longest description, in characters.
 	DefaultMaxDescription = 4096
 	// DefaultMaxSchema is the largest schema, in bytes.
 	DefaultMaxSchema = 256 << 10
 
-	// maxInput is the largest schema that is looked at, in bytes.
+	// maxInput is the largest schema that is read, in bytes.
 	maxInput = 8 << 20
 )
 
-// nestingLimits are how deep, in brackets, a schema may be nested: the next one is tried when it is still too large.
+// nestingLimits are the depths, in brackets, that are tried one after the other while a schema is
+// too large.
 var nestingLimits = []int{64, 16, 8, 4}
 
-// A Tool is a tool as its server lists it.
+// A Tool is a tool from a server's list.
 type Tool struct {
-	// Server is the server's registration key. Empty for a tool that belongs to no MCP server.
+	// Server is the server's key. It is empty for tools that are not MCP.
 	Server string
 	// Name is the tool's own name.
 	Name string
-	// FullName is the name for the model before mending; empty means mcp__SERVER__NAME, or NAME
-	// without a server, with every illegal character replaced by "_".
+	// FullName is the name for the model before correction. Empty means mcp__SERVER__NAME, or NAME
+	// without a server, with "_" in place of illegal characters.
 	FullName string
 	// Description is the tool's description.
 	Description string
-	// InputSchema is the JSON Schema of the arguments; nil counts as missing.
+	// InputSchema is the JSON Schema of the arguments. Nil counts as missing.
 	InputSchema json.RawMessage
 }
 
-// Options are the limits. The zero value, like a nil pointer, means the defaults.
+// Options are limits. The zero value, like a nil pointer, means the defaults.
 type Options struct {
-	// Budget bounds the work for all tools that it is given to; nil means that each tool has one of its own.
+	// Budget limits the work for all tools that share it. Nil means a budget for each tool.
 	Budget *Budget
-	// MaxName is the longest name, in bytes. Zero means [DefaultMaxName]; it is kept within 16 and 128.
+	// MaxName is the longest name in bytes, between 16 and 128. Zero means [DefaultMaxName].
 	MaxName int
-	// MaxDescription is the longest description, in characters, before the mark that it is cut. Zero means [DefaultMaxDescription].
+	// MaxDescription is the longest description in characters, without the mark of shortened text.
+	// Zero means [DefaultMaxDescription].
 	MaxDescription int
-	// MaxSchema is the largest schema, in bytes. Zero means [DefaultMaxSchema].
+	// MaxSchema is the largest schema in bytes. Zero means [DefaultMaxSchema].
 	MaxSchema int
 }
 
@@ -107,43 +107,44 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// A Model is a tool as the model sees it. It is immutable and safe for concurrent use.
+// A Model is the definition of a tool for a model. It is immutable and safe for concurrent use.
 type Model struct {
-	// Name is the name in the request: 1 to MaxName of A-Z a-z 0-9 _ -.
+	// Name has 1 to MaxName characters of A-Z a-z 0-9 _ -.
 	Name string
-	// Description is valid UTF-8, and not empty unless the tool's is.
+	// Description is valid UTF-8. It is empty only if the tool's is.
 	Description string
-	// InputSchema is a JSON object in one line whose root has type "object" and properties. The caller must not modify it.
+	// InputSchema is a JSON object in one line, with the type "object" and properties. The caller
+	// must not modify it.
 	InputSchema json.RawMessage
-	// Report lists what was mended, in a fixed order; empty if the tool was fine as it was.
+	// Report lists the corrections in a fixed order.
 	Report []Mend
 
-	// back is the way back for arguments; nil if no key was mended.
+	// back reverses the aliases; nil if there are none.
 	back *back
 }
 
-// A Mend is one change that was made to a tool.
+// A Mend is a correction of a tool.
 type Mend struct {
-	// Path is the JSON pointer of the place in the schema; "name" or "description" for what is not in it.
+	// Path is the JSON pointer of the place in the schema, or "name" or "description".
 	Path string
-	// Kind is what the change is about: name, description, root, key, reference, type, keyword,
-	// shape, dialect, size, depth, text or more.
+	// Kind is name, description, root, key, reference, type, keyword, shape, dialect, size, depth,
+	// text or more.
 	Kind string
-	// Detail says it in words.
+	// Detail describes the correction.
 	Detail string
 }
 
-// String is the mend in one line.
+// String returns the correction in one line.
 func (m Mend) String() string { return m.Path + ": " + m.Detail }
 
-// A Quarantine is a tool that cannot be shown to a model, and why. It is an error for whoever wants one.
+// A Quarantine is the error of a tool that a model cannot use.
 type Quarantine struct {
 	Server, Tool string
-	// Reason says what is wrong and cannot be mended.
+	// Reason is what is wrong.
 	Reason string
 }
 
-// Error tells which tool it is and why it is left out.
+// Error returns the tool and the reason.
 func (q *Quarantine) Error() string {
 	if q.Server == "" {
 		return fmt.Sprintf("tool %q is left out: %s", q.Tool, q.Reason)
@@ -151,10 +152,11 @@ func (q *Quarantine) Error() string {
 	return fmt.Sprintf("tool %q of server %q is left out: %s", q.Tool, q.Server, q.Reason)
 }
 
-// ForModel makes the model's copy of t. With a Quarantine the Model is empty. Tools whose mended names are alike are for the caller to tell apart.
+// ForModel returns the definition of t for a model, or a quarantine. Names of different tools may
+// become equal; the caller tells them apart.
 //
-// The work is bounded for each tool and each [Budget]; a tool that would take more is quarantined, and so is one that
-// is being mended when ctx ends.
+// The work is limited for each tool and each [Budget]. A tool beyond the limit is quarantined, as
+// is one being corrected when ctx ends.
 func ForModel(ctx context.Context, t Tool, o *Options) (Model, *Quarantine) {
 	opts := o.withDefaults()
 	return mendTool(&meter{ctx: ctx, budget: opts.Budget}, t, opts)
@@ -197,7 +199,8 @@ func mendTool(work *meter, t Tool, opts Options) (Model, *Quarantine) {
 	return quarantine(fmt.Sprintf("its schema is larger than %d bytes, also when what is nested in it is cut", opts.MaxSchema))
 }
 
-// mendSchema mends a schema whose values below a level are cut. A reason means that it cannot be mended.
+// mendSchema corrects a schema whose values below a depth are cut. It returns the reason if it
+// cannot be corrected.
 func mendSchema(work *meter, raw json.RawMessage, nesting int) (m *mender, schema json.RawMessage, reason string) {
 	m = &mender{meter: work, loosened: map[*object]bool{}}
 	if over := work.guarded(func() { schema, reason = m.all(raw, nesting) }); over != "" {
@@ -206,7 +209,7 @@ func mendSchema(work *meter, raw json.RawMessage, nesting int) (m *mender, schem
 	return m, schema, reason
 }
 
-// all goes through the passes, one after the other.
+// all runs the passes in order.
 func (m *mender) all(raw json.RawMessage, nesting int) (schema json.RawMessage, reason string) {
 	m.spend(1 + len(raw)/8)
 	root, reason := m.parse(raw, nesting)
@@ -226,7 +229,7 @@ func (m *mender) all(raw json.RawMessage, nesting int) (schema json.RawMessage, 
 	return m.json(root), ""
 }
 
-// parse reads a schema and makes its root an object.
+// parse parses a schema and makes its root an object.
 func (m *mender) parse(raw json.RawMessage, nesting int) (root *object, reason string) {
 	anything := newObject(member{"type", "object"}, member{"properties", &object{}})
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -260,7 +263,7 @@ func (m *mender) parse(raw json.RawMessage, nesting int) (root *object, reason s
 	return anything, ""
 }
 
-// modelDescription cuts a description so that the rules find room behind it.
+// modelDescription shortens a description so that the rules fit after it.
 func modelDescription(s, rules string, limit int, report *[]Mend) string {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		s = strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")

@@ -6,14 +6,15 @@ import (
 )
 
 const (
-	// maxWords bounds a schema that is quoted in a description, in characters.
+	// maxWords limits a schema quoted in a description, in characters.
 	maxWords = 300
-	// maxSets bounds how many sets of arguments one rule lists, and maxRules the length of all rules in characters.
+	// maxSets limits the sets of arguments in one rule, maxRules the length of all rules in
+	// characters.
 	maxSets  = 12
 	maxRules = 2000
 )
 
-// rule keeps a sentence for the description. Two that say the same are one.
+// rule adds a sentence to the description, once.
 func (m *mender) rule(s string) {
 	if m.ruleSize > 4*maxRules { // what follows is cut in any case
 		return
@@ -24,20 +25,20 @@ func (m *mender) rule(s string) {
 	}
 }
 
-// ruleText are all rules, as much as fits.
+// ruleText returns as many rules as fit.
 func (m *mender) ruleText() string {
 	s := strings.Join(m.rules, " ")
 	s, _ = truncate(s, maxRules)
 	return s
 }
 
-// inWords is a schema as the model can read it in a sentence.
+// inWords describes a schema in a sentence.
 func (m *mender) inWords(v any) string {
 	s, _ := truncate(string(m.json(v)), maxWords)
 	return s
 }
 
-// setOf names the arguments that an alternative asks for.
+// setOf names the arguments that an alternative requires.
 func (f *flattener) setOf(sub any, alt arguments) string {
 	var parts []string
 	needed := make(map[string]bool, len(alt.required))
@@ -91,7 +92,7 @@ func valuesOf(o *object) ([]any, *object, bool) {
 	return values(o)
 }
 
-// distinct leaves out what was said before.
+// distinct removes duplicates.
 func distinct(items []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(items, func(s string) bool {
