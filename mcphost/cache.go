@@ -25,34 +25,31 @@ import (
 )
 
 const (
-	// cacheFormat is the version of the files; those of another are ignored.
+	// cacheFormat is the version of the files. Others are ignored.
 	cacheFormat = 1
-	// cacheAge is how long an entry is good for.
+	// cacheAge is how long an entry is valid.
 	cacheAge = 24 * time.Hour
-	// cacheBytes bounds one file.
+	// cacheBytes limits the size of a file.
 	cacheBytes = 16 << 20
 )
 
-// A toolCache keeps the tool lists of remote servers between runs, so that a
-// run need not wait for them. It holds no credentials.
+// A toolCache stores the tool lists of remote servers, so that the next run need not wait for them.
+// It has no credentials.
 //
-// An entry belongs to one name, transport, URL, set of headers and login: one
-// account never sees the list of another. Servers with computed headers or an
-// HTTP client of the caller's have none, because who asks is known there only
-// when the server is asked. A login is told by its refresh token or, without one,
-// its access token. An entry is good for a day; each connection replaces it, and so does each change of the list
-// that the server tells of. It is dropped when the server refuses the
-// connection for good (HTTP 401, 403, 404), and when it cannot be read. A tool
-// that the server has no more is found out when the first call connects: that
-// call fails as one to an unknown tool.
+// An entry is for one name, transport, URL, set of headers and login, so that no account sees the
+// list of another. A login is identified by its refresh or access token. Servers with computed
+// headers or an HTTP client of the program have no entries, since their account is not known before
+// a request. An entry is valid for a day. Each connection and each change of the list replaces it.
+// It is deleted when the server refuses the connection (HTTP 401, 403, 404) or it cannot be read. A
+// call of a tool that the server no longer has connects and fails like one of an unknown tool.
 //
-// Files are written whole and then renamed, with permissions for the user alone.
+// Files are replaced atomically, with permissions for the user only.
 type toolCache struct {
 	dir string
 	now func() time.Time
 }
 
-// newToolCache returns the cache that the options ask for; nil for none.
+// newToolCache returns the cache of the options, nil for none.
 func newToolCache(o *Options) *toolCache {
 	dir := o.CacheDir
 	if dir == "" {
@@ -69,7 +66,7 @@ func newToolCache(o *Options) *toolCache {
 	return &toolCache{dir: dir, now: time.Now}
 }
 
-// A cacheEntry is one file.
+// A cacheEntry is the content of a file.
 type cacheEntry struct {
 	Format       int                     `json:"format"`
 	Saved        time.Time               `json:"saved"`
@@ -80,9 +77,9 @@ type cacheEntry struct {
 	Tools        []json.RawMessage       `json:"tools"`
 }
 
-// path is the file of a server, as the one who is logged in now sees it. It reports
-// false if there can be none. Of the secret values it holds 32 bits of a hash:
-// enough to tell two accounts apart, not enough to find a value by.
+// path returns the file of a server for the current login. It reports false if there is none. The
+// name has 32 bits of a hash of the secret values: enough to tell accounts apart and too little to
+// find a value.
 func (tc *toolCache) path(ctx context.Context, name string, cfg ServerConfig) (string, bool) {
 	var c HTTP
 	switch cfg := cfg.(type) {
@@ -118,7 +115,7 @@ func (tc *toolCache) path(ctx context.Context, name string, cfg ServerConfig) (s
 	return filepath.Join(tc.dir, hex.EncodeToString(h.Sum(nil))[:32]+".json"), true
 }
 
-// load returns what is kept of a server, if it is good.
+// load returns the valid entry of a server.
 func (tc *toolCache) load(ctx context.Context, name string, cfg ServerConfig) (linkInfo, toolList, bool) {
 	path, ok := tc.path(ctx, name, cfg)
 	if !ok {
@@ -166,7 +163,7 @@ func (tc *toolCache) read(path string) (*cacheEntry, error) {
 	return &e, nil
 }
 
-// save keeps what a connection told.
+// save stores the list of a connection.
 func (tc *toolCache) save(ctx context.Context, name string, cfg ServerConfig, info linkInfo, list toolList) error {
 	path, ok := tc.path(ctx, name, cfg)
 	if !ok {
@@ -196,14 +193,14 @@ func (tc *toolCache) save(ctx context.Context, name string, cfg ServerConfig, in
 	return file.Replace(path, b, 0o600, nil)
 }
 
-// drop forgets a server.
+// drop deletes the entry of a server.
 func (tc *toolCache) drop(ctx context.Context, name string, cfg ServerConfig) {
 	if path, ok := tc.path(ctx, name, cfg); ok {
 		_ = os.Remove(path) // it may not be there
 	}
 }
 
-// encodeTool writes a tool as a server lists it.
+// encodeTool encodes a tool in the form of tools/list.
 func encodeTool(t *Tool) (json.RawMessage, error) {
 	w := mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,

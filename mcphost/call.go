@@ -22,10 +22,10 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// metaToolUseID is the key of _meta under which servers find the model's id of a call.
+// metaToolUseID is the key of _meta for the model's ID of a call.
 const metaToolUseID = "claudecode/toolUseId"
 
-// maxTries bounds how often a call that was never sent is tried.
+// maxTries limits how often a call that was never sent is tried.
 const maxTries = 3
 
 // repeatPause is the pause before a call that could not be sent is made again.
@@ -45,7 +45,7 @@ func (h *Host) Call(ctx context.Context, full string, args json.RawMessage, o *C
 	return h.CallServer(ctx, t.Server, t.Name, args, o)
 }
 
-// awaitOwner waits for the servers that may yet bring a tool of this name.
+// awaitOwner waits for the servers that may still provide a tool of this name.
 func (h *Host) awaitOwner(ctx context.Context, full string) error {
 	conns, err := h.named(nil)
 	if err != nil {
@@ -63,8 +63,8 @@ func (h *Host) awaitOwner(ctx context.Context, full string) error {
 	return nil
 }
 
-// unknown is the error for a name that no connected server has: that of the
-// server that had it, or would have had it by its name, if that is not connected.
+// unknown returns the error for a name that no connected server has: that of the server that had
+// it, or would have by its name, if that is not connected.
 func (h *Host) unknown(full string) error {
 	conns, err := h.named(nil)
 	if err != nil {
@@ -89,19 +89,17 @@ func (h *Host) unknown(full string) error {
 	return fmt.Errorf("%w: %q", ErrUnknownTool, full)
 }
 
-// CallServer calls a tool by the names that its server is configured under and
-// that it has there. A server still connecting is waited for, however long its
-// limits let it try; the limits of the call count from then on.
+// CallServer calls a tool by the key of its server and its name there. If the server is connecting,
+// CallServer waits for the result; the limits of the call begin afterwards.
 //
-// Whatever the tool answers is a result, its failures included. The error is a
-// *[CallError], ctx's error, [ErrUnknownTool], [ErrUnknownServer] or [ErrClosed].
-// A call that was cut off because its connection was closed on request is a
-// CallError with [ErrRemoved], [ErrReplaced], [ErrDisabled], [ErrReconnected] or
-// ErrClosed in it; one for which there was no room has a *[BusyError].
+// Whatever the tool returns is a result, including its errors. The error is a *[CallError], ctx's
+// error, [ErrUnknownTool], [ErrUnknownServer] or [ErrClosed]. A call that was ended because its
+// connection was closed on request is a CallError that wraps [ErrRemoved], [ErrReplaced],
+// [ErrDisabled], [ErrReconnected] or ErrClosed. One beyond a limit of concurrency wraps a
+// *[BusyError].
 //
-// A call whose connection broke is made once more on the new one if that is
-// safe: if it did not reach the tool, or the tool says that it is read-only or
-// idempotent.
+// A call whose connection broke is repeated once on a new one if that is safe: if it did not reach
+// the tool, or the tool is read-only or idempotent by its annotations.
 func (h *Host) CallServer(ctx context.Context, server, tool string, args json.RawMessage, o *CallOptions) (*mcpserver.Result, error) {
 	c, err := h.conn(server)
 	if err != nil {
@@ -141,8 +139,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 			}
 			continue
 		}
-		// What was never sent may be sent on the next connection; what may have
-		// run is made again once.
+		// A call that was never sent may be sent again. One that may have run is repeated once.
 		again := try == 0 || try < maxTries && !sent && (errors.Is(err, ErrConnectionLost) || errors.Is(err, transport.ErrSessionLost))
 		if again && t != nil && mayRepeat(err, sent, t) {
 			if sent {
@@ -162,7 +159,7 @@ func (h *Host) CallServer(ctx context.Context, server, tool string, args json.Ra
 	}
 }
 
-// logged is a context whose records have the model's id of the call.
+// logged returns a context whose log records have the model's ID of the call.
 func (o *CallOptions) logged(ctx context.Context) context.Context {
 	if o.Session != "" {
 		ctx = WithLogAttrs(ctx, slog.String("session", o.Session))
@@ -173,7 +170,7 @@ func (o *CallOptions) logged(ctx context.Context) context.Context {
 	return ctx
 }
 
-// mayRepeat says whether a failed call may be made again.
+// mayRepeat reports whether a failed call may be repeated.
 func mayRepeat(err error, sent bool, t *Tool) bool {
 	if transport.Permanent(err) {
 		return false
@@ -198,8 +195,7 @@ func (c *conn) callError(tool string, sent bool, err error) *CallError {
 	return e
 }
 
-// tryCall makes one attempt at a call. The tool is nil if the server was not to
-// be had.
+// tryCall makes one attempt. The tool is nil if the server is not connected.
 func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawMessage, o *CallOptions) (res *mcpserver.Result, sent bool, t *Tool, err error) {
 	l, err := c.acquire(ctx)
 	if err != nil {
@@ -229,7 +225,7 @@ func (h *Host) tryCall(ctx context.Context, c *conn, name string, args json.RawM
 	return res, sent, t, c.dialer.lastWords(ctx, l.link, err)
 }
 
-// orEmpty makes the map if there is something to put into it.
+// orEmpty returns m, or a new map if there is something to add.
 func orEmpty(m *map[string]string, more map[string]string) map[string]string {
 	if *m == nil && len(more) > 0 {
 		*m = map[string]string{}
@@ -251,8 +247,8 @@ func callMeta(o *CallOptions) mcp.Meta {
 	return meta
 }
 
-// callUntilResult makes a call and answers the server's questions until it has the
-// result. A state without questions is an answer in itself: call again with it.
+// callUntilResult calls a tool and answers its requests for input until it returns a result. After
+// a state without requests it calls again with the state.
 func (h *Host) callUntilResult(ctx context.Context, c *conn, l *liveLink, call linkCall) (*mcpserver.Result, error) {
 	for range maxInputRequests {
 		res, err := l.call(ctx, call)
@@ -267,7 +263,7 @@ func (h *Host) callUntilResult(ctx context.Context, c *conn, l *liveLink, call l
 	return nil, errInputRequests
 }
 
-// A callClock holds the limits of one call.
+// A callClock has the time limits of a call.
 type callClock struct {
 	idle   time.Duration
 	timer  *time.Timer // of the idle limit; nil without one
@@ -276,8 +272,7 @@ type callClock struct {
 	end    context.CancelFunc
 }
 
-// clock starts the limits of a call: the hard one, and the one that progress
-// resets.
+// clock starts the limits of a call: a hard one, and one that progress resets.
 func (c *conn) clock(ctx context.Context, l *liveLink, t *Tool, o *CallOptions) (context.Context, *callClock) {
 	lim := &c.dialer.limits
 	hard := lim.forCall(t.Name, o.Timeout)
@@ -299,7 +294,7 @@ func (c *conn) clock(ctx context.Context, l *liveLink, t *Tool, o *CallOptions) 
 	return ctx, k
 }
 
-// progress takes a sign of life.
+// progress resets the second limit.
 func (k *callClock) progress() {
 	if k.timer != nil {
 		k.timer.Reset(k.idle)
@@ -313,7 +308,7 @@ func (k *callClock) stop() {
 	k.end()
 }
 
-// cause is the limit that ended the call, nil if none did.
+// cause returns the limit that ended the call, or nil.
 func (k *callClock) cause() error {
 	if err := context.Cause(k.ctx); errors.Is(err, ErrTimeout) {
 		return err
@@ -321,11 +316,11 @@ func (k *callClock) cause() error {
 	return nil
 }
 
-// feedSize is how many reports of progress may wait for a slow receiver; beyond
-// that the oldest are dropped.
+// feedSize is how many progress reports may wait for a slow receiver. Beyond it the oldest are
+// dropped.
 const feedSize = 64
 
-// A feed passes progress on without holding up the connection that brings it.
+// A feed delivers progress without blocking the connection.
 type feed struct {
 	to   func(Progress)
 	done chan struct{}
@@ -335,7 +330,7 @@ type feed struct {
 	ch     chan Progress
 }
 
-// newFeed starts a feed; nil if nobody listens.
+// newFeed starts a feed, nil if there is no receiver.
 func newFeed(log *lograte.Logger, to func(Progress)) *feed {
 	if to == nil {
 		return nil
@@ -372,7 +367,7 @@ func (f *feed) put(p Progress) {
 	}
 }
 
-// finish waits until what was put has been received, or ctx ends.
+// finish waits until all reports are delivered, or ctx ends.
 func (f *feed) finish(ctx context.Context) {
 	if f == nil {
 		return
@@ -387,8 +382,7 @@ func (f *feed) finish(ctx context.Context) {
 	}
 }
 
-// enter takes the slots of a server and of the host for one call. leave gives them
-// back.
+// enter takes a slot of the server and of the host. leave returns them.
 func (h *Host) enter(ctx context.Context, c *conn, longest time.Duration) (leave func(), err error) {
 	if err := c.slots.take(ctx, longest); err != nil {
 		return nil, err
@@ -400,9 +394,8 @@ func (h *Host) enter(ctx context.Context, c *conn, longest time.Duration) (leave
 	return func() { h.slots.give(); c.slots.give() }, nil
 }
 
-// recordCall logs a call that ran out of time, was cut off, or for which there was
-// no room. Why a server is not to be had is logged where that is found out, and
-// what a server answers is the caller's.
+// recordCall logs a call that timed out, was ended, or exceeded a limit. Failures to connect are
+// logged elsewhere, and results are the caller's.
 func (c *conn) recordCall(ctx context.Context, e *CallError) {
 	what := "call failed"
 	switch {

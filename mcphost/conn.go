@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// stableAfter is how long a connection must live to count as proven; a
-	// successful call proves it, too.
+	// stableAfter is how long a connection must last to count as stable. A successful call proves
+	// it too.
 	stableAfter = 10 * time.Second
-	// relistPause gathers the notices of a burst of list changes. It grows to
-	// relistPauseMax while they do not end.
+	// relistPause is the time to wait for further list changes. It grows to relistPauseMax while
+	// they continue.
 	relistPause    = 50 * time.Millisecond
 	relistPauseMax = 10 * time.Second
-	// useHold is the pause after a call's attempt to revive a failed server,
-	// doubled each time up to useHoldMax.
+	// useHold is the pause after a call's attempt to connect a failed server, doubled each time up
+	// to useHoldMax.
 	useHold    = 10 * time.Second
 	useHoldMax = time.Minute
 )
 
-// A conn is one configured server: the goroutine that owns its connection, and
-// the record that status, tools and calls read.
+// A conn is a configured server: the goroutine that manages its connection, and the state for
+// status, tools and calls.
 type conn struct {
 	name   string
 	cfg    ServerConfig
@@ -40,7 +40,7 @@ type conn struct {
 	remote bool // HTTP or SSE
 	cache  *toolCache
 	notify func(Event)
-	// breakAfter and probeInterval are those of [Options], not positive for never.
+	// breakAfter and probeInterval are those of [Options]; zero or less means never.
 	breakAfter    int
 	probeInterval time.Duration
 	calls         *lograte.Logger // of calls that timed out
@@ -67,7 +67,7 @@ type conn struct {
 	changed chan struct{}    // closed and replaced at each change of state or record
 }
 
-// A record is all that is known of a server.
+// A record is the state of a server.
 type record struct {
 	link     *liveLink // non-nil in phaseReady alone
 	info     linkInfo
@@ -89,7 +89,7 @@ type record struct {
 	settled  bool // it left pending once
 }
 
-// A command asks the owning goroutine for something.
+// A command is a request to the goroutine.
 type command struct {
 	ev    event
 	reply chan error // gets the outcome of the attempt that it leads to; holds one
@@ -135,7 +135,7 @@ func newConn(name string, cfg ServerConfig, h *Host) *conn {
 	return c
 }
 
-// remember takes what the cache knows of a server that is not started yet.
+// remember uses the stored tool list of a server that is not started yet.
 func (c *conn) remember(ctx context.Context) {
 	if c.cache == nil {
 		return
@@ -151,8 +151,7 @@ func (c *conn) remember(ctx context.Context) {
 	c.rec.cached = true
 }
 
-// close ends the conn and waits until all of it is gone. It may be called more
-// than once.
+// close closes the conn and waits for its goroutines. It may be called more than once.
 func (c *conn) close() {
 	c.mu.Lock()
 	if !c.closing {
@@ -171,11 +170,10 @@ func (c *conn) close() {
 	c.dialer.awaitClosed(nil)
 }
 
-// inProcess reports whether the server is called by method.
+// inProcess reports whether the server is in this process.
 func (c *conn) inProcess() bool { _, ok := c.cfg.(InProcessServer); return ok }
 
-// leave says that the conn is taken out of the host: nothing is told of it any
-// more, and those who use it learn why.
+// leave removes the conn from the host: it publishes no further changes, and its users learn why.
 func (c *conn) leave(why error) {
 	c.gone.Store(true)
 	c.mu.Lock()
@@ -183,14 +181,14 @@ func (c *conn) leave(why error) {
 	c.why = why
 }
 
-// ended is the error of requests to a conn that is closed.
+// ended returns the error of requests to a closed conn.
 func (c *conn) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cmp.Or(c.why, ErrClosed)
 }
 
-// toolsChanged takes the server's notice; it does not block.
+// toolsChanged handles the server's notice. It does not block.
 func (c *conn) toolsChanged() {
 	select {
 	case c.relist <- struct{}{}:
@@ -198,7 +196,7 @@ func (c *conn) toolsChanged() {
 	}
 }
 
-// command sends a command and waits for the outcome of its attempt.
+// command sends a command and waits for the result of its attempt.
 func (c *conn) command(ctx context.Context, ev event) error {
 	cmd := command{ev: ev, reply: make(chan error, 1)}
 	select {
@@ -218,17 +216,16 @@ func (c *conn) command(ctx context.Context, ev event) error {
 	}
 }
 
-// broadcast wakes those who wait for a change. c.mu is held. The host's revision has grown before they
-// wake: they may look into it at once.
+// broadcast wakes those who wait for a change, after the host's revision has grown. The caller
+// holds c.mu.
 func (c *conn) broadcast() {
 	c.revised.Add(1)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// acquire returns the link for one use, which release ends. It waits for a
-// server that is connecting, and makes one attempt at one that is not connected
-// but could be.
+// acquire returns the link for one use, which release ends. It waits while the server is
+// connecting, and makes one attempt if it is not connected.
 func (c *conn) acquire(ctx context.Context) (*liveLink, error) {
 	waited := false
 	for {
@@ -247,7 +244,7 @@ func (c *conn) acquire(ctx context.Context) (*liveLink, error) {
 	}
 }
 
-// tryAcquire returns the link, an error, or the channel to wait on. c.mu is held.
+// tryAcquire returns the link, an error, or the channel to wait on. The caller holds c.mu.
 func (c *conn) tryAcquire(waited bool) (*liveLink, <-chan struct{}, error) {
 	switch c.state.phase {
 	case phaseReady:
@@ -300,13 +297,12 @@ func (c *conn) release(l *liveLink, err error) {
 	}
 }
 
-// settle waits until the server has left pending once, or is known to connect
-// on first use.
+// settle waits until the server has left pending once, or connects on first use.
 func (c *conn) settle(ctx context.Context) error {
 	return c.await(ctx, func() bool { return c.rec.settled || c.state.phase == phaseLazy || c.state.phase == phaseClosed })
 }
 
-// await waits until cond holds. cond is called with c.mu held.
+// await waits until cond is true. It calls cond with c.mu held.
 func (c *conn) await(ctx context.Context, cond func() bool) error {
 	for {
 		c.mu.Lock()
@@ -323,9 +319,8 @@ func (c *conn) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// showsTools reports whether the catalogue has the server's tools: while it is
-// connected, while its lost connection is being made again, and while they come
-// from the cache. c.mu is held.
+// showsTools reports whether the catalog has the server's tools: while it is connected, while it
+// reconnects, and while they come from the cache. The caller holds c.mu.
 func (c *conn) showsTools() bool {
 	switch c.state.phase {
 	case phaseReady, phaseLazy:
@@ -336,7 +331,7 @@ func (c *conn) showsTools() bool {
 	return false
 }
 
-// setList swaps the tool list. c.mu is held.
+// setList replaces the tool list. The caller holds c.mu.
 func (c *conn) setList(list toolList) {
 	c.rec.info.Instructions = c.dialer.mask.Hide(c.rec.info.Instructions)
 	keepSchemas(c.rec.byName, list.tools)
@@ -350,7 +345,7 @@ func (c *conn) setList(list toolList) {
 	}
 }
 
-// finish sets what the configuration decides of a tool.
+// finish sets the fields of a tool that the configuration determines.
 func (c *conn) finish(t *Tool) {
 	t.AlwaysLoad = c.cfg.common().AlwaysLoad
 	if own, ok := t.Meta["anthropic/alwaysLoad"].(bool); ok {
@@ -361,8 +356,8 @@ func (c *conn) finish(t *Tool) {
 	}
 }
 
-// timedOut takes note of a call that timed out. If that is one of a few in a row, and nothing at all was heard of the
-// server meanwhile, the server is asked for a sign of life. c.mu is held.
+// timedOut counts a call that timed out. After several in a row without any message from the
+// server, the server is pinged. The caller holds c.mu.
 func (c *conn) timedOut(l *liveLink) {
 	if heard := l.received(); heard != l.receivedAt {
 		l.receivedAt, l.silent = heard, 0
@@ -375,7 +370,7 @@ func (c *conn) timedOut(l *liveLink) {
 	}
 }
 
-// handlersFor are what the links of a server tell the host.
+// handlersFor returns the handlers of a server's links.
 func (h *Host) handlersFor(name string, c *conn) handlers {
 	hs := handlers{
 		listChanged: func(method string) {

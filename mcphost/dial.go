@@ -27,7 +27,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
-// A dialer makes connections to one server.
+// A dialer connects to one server.
 type dialer struct {
 	name    string
 	cfg     ServerConfig
@@ -44,8 +44,9 @@ type dialer struct {
 
 	mu       sync.Mutex            // guards the rest
 	rejected map[RejectedTool]bool // that were logged, of the latest list
-	// closed is closed when the links of failed attempts are, nil if there were none. A failure is told of
-	// before that, since a child process may take its whole grace; the next attempt waits for it.
+	// closed is closed when the links of failed attempts are closed, nil if there were none. An
+	// attempt returns before that, since ending a child process may take its whole grace. The next
+	// attempt waits for it.
 	closed chan struct{}
 }
 
@@ -76,7 +77,7 @@ func (d *dialer) dial(ctx context.Context, before <-chan struct{}) (link, toolLi
 	return nil, toolList{}, err
 }
 
-// discard closes the link of a failed attempt, without waiting for it: see awaitClosed.
+// discard closes the link of a failed attempt in the background; see awaitClosed.
 func (d *dialer) discard(l link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +92,7 @@ func (d *dialer) discard(l link) {
 	}()
 }
 
-// awaitClosed waits until discarded links are closed, or until giveUp; nil is never.
+// awaitClosed waits for discarded links, or giveUp; nil means never.
 func (d *dialer) awaitClosed(giveUp <-chan struct{}) {
 	d.mu.Lock()
 	closed := d.closed
@@ -105,7 +106,7 @@ func (d *dialer) awaitClosed(giveUp <-chan struct{}) {
 	}
 }
 
-// open connects and makes the handshake.
+// open connects and initializes.
 func (d *dialer) open(ctx context.Context) (link, error) {
 	if err := d.cfg.validate(); err != nil {
 		return nil, d.fault(ctx, PhaseConfig, err, nil)
@@ -132,7 +133,7 @@ func (d *dialer) open(ctx context.Context) (link, error) {
 	return l, nil
 }
 
-// openStdio starts the process and makes the handshake. Some servers exit, in any way, if the first message is not
+// openStdio starts the process and initializes. Some servers exit if the first message is not
 // initialize: a process that exits on server/discover is started again without it.
 func (d *dialer) openStdio(ctx context.Context, c Stdio) (*remoteLink, error) {
 	l, err := d.tryStdio(ctx, c, d.discovers())
@@ -179,8 +180,8 @@ func startStdio(ctx context.Context, c Stdio, o *Options, onStderr func(string))
 	})
 }
 
-// childEnv returns the environment of a process: that of this one, without the credentials of the model, with the
-// configuration's on top, or the configuration's alone.
+// childEnv returns the environment of a process: this process's without the model's credentials,
+// with the configuration's added, or the configuration's only.
 func childEnv(c Stdio, lookup func(string) (string, bool)) []string {
 	env := []string{} // not nil, which would mean the parent's
 	if !c.CleanEnv {
@@ -233,7 +234,7 @@ func (d *dialer) openCustom(ctx context.Context, c Custom) (*remoteLink, error) 
 	return d.handshake(ctx, d.newRemote(client), d.discovers())
 }
 
-// endpoint computes the headers of a configuration and returns its endpoint. The error is a *ConnectError.
+// endpoint returns the endpoint of a configuration with its headers. The error is a *ConnectError.
 func (d *dialer) endpoint(ctx context.Context, c HTTP, probe time.Duration) (*transport.Endpoint, error) {
 	headers := maps.Clone(c.Headers)
 	if c.HeadersFunc != nil {
@@ -280,14 +281,14 @@ func (d *dialer) newRemote(c *transport.Client) *remoteLink {
 	return &remoteLink{Client: c, name: d.name, log: d.log, limited: d.limited, mask: d.mask, answer: d.answerInput}
 }
 
-// discovers reports whether a handshake begins with server/discover: it does unless the server is known to be of a
-// version without.
+// discovers reports whether to begin with server/discover: unless the server is known to have a
+// version without it.
 func (d *dialer) discovers() bool {
 	v := d.version.Load()
 	return v == nil || *v >= transport.V20260728
 }
 
-// handshake makes the handshake. On an error, which is a *ConnectError, it discards the link.
+// handshake initializes the connection. On an error, a *ConnectError, it discards the link.
 func (d *dialer) handshake(ctx context.Context, l *remoteLink, discover bool) (*remoteLink, error) {
 	if err := l.Handshake(ctx, discover); err != nil {
 		ce := d.fault(ctx, PhaseInitialize, err, l)
@@ -302,7 +303,7 @@ func (d *dialer) handshake(ctx context.Context, l *remoteLink, discover bool) (*
 	return l, nil
 }
 
-// roots are what the server is told about.
+// roots are those that the server is told.
 func (d *dialer) roots() []*mcp.Root {
 	paths := d.cfg.common().Roots
 	if paths == nil {
@@ -329,11 +330,11 @@ func rootURI(path string) string {
 	return (&url.URL{Scheme: "file", Path: slashed}).String()
 }
 
-// maxNamed is how many tools that are left out the log names for one list.
+// maxNamed is how many tools that are left out are logged for one list.
 const maxNamed = 100
 
-// listTools lists the tools of a server, with the secrets of what it says masked. Each
-// tool that has to be left out is logged, unless the list before had it, too.
+// listTools lists the tools of a server and masks secrets in them. It logs each tool that is left
+// out, unless it was already.
 func (d *dialer) listTools(ctx context.Context, l link) (toolList, error) {
 	list, err := l.listTools(ctx)
 	list.problem = maskError(d.mask, list.problem)

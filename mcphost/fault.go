@@ -19,8 +19,8 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
-// fault makes the error of a failed attempt to connect, or of a connection
-// lost. l is the link as far as it came; it may be nil.
+// fault returns the error of a failed attempt or a lost connection. l is its link, nil if there was
+// none.
 func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *ConnectError {
 	if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrClosed) {
@@ -60,7 +60,7 @@ func (d *dialer) fault(ctx context.Context, phase string, err error, l link) *Co
 	return e
 }
 
-// fromLink takes what the connection knows of its end.
+// fromLink adds what the connection knows about its end.
 func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (exit subproc.Exit, exited bool) {
 	if l.proc != nil && ctx.Err() == nil && l.Failed() {
 		l.proc.AwaitExit(ctx, transport.ExitWait) // for its exit code, and the last of stderr
@@ -83,7 +83,7 @@ func (d *dialer) fromLink(ctx context.Context, e *ConnectError, l *remoteLink) (
 	return exit, e.Exited
 }
 
-// A diedError is a connection lost because the server's process ended.
+// A diedError reports that the server's process ended.
 type diedError struct {
 	err    error
 	stderr string // the end of what it wrote there, without secrets
@@ -92,8 +92,8 @@ type diedError struct {
 func (e *diedError) Error() string { return e.err.Error() }
 func (e *diedError) Unwrap() error { return e.err }
 
-// lastWords adds to the error of a request whose connection broke what the server's process has to say about
-// that: how it ended, and the end of its stderr.
+// lastWords adds to an error of a broken connection how the server's process ended, and the end of
+// its stderr.
 func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
 	r, ok := l.(*remoteLink)
 	if !ok || r.proc == nil || !errors.Is(err, ErrConnectionLost) || !r.proc.AwaitExit(ctx, transport.ExitWait) {
@@ -105,7 +105,7 @@ func (d *dialer) lastWords(ctx context.Context, l link, err error) error {
 	return &diedError{err, d.mask.Hide(r.proc.Stderr())}
 }
 
-// isTransient reports whether the same attempt may succeed later.
+// isTransient reports whether another attempt may succeed.
 func isTransient(err error, he *HTTPError, e *ConnectError) bool {
 	var ne net.Error
 	var dns *net.DNSError
@@ -125,7 +125,7 @@ func isTransient(err error, he *HTTPError, e *ConnectError) bool {
 	return false
 }
 
-// hint says what a person can do about a fault, if that is known.
+// hint returns what a person can do about a fault, or "".
 func hint(e *ConnectError, he *HTTPError, err error) string {
 	var lookup *subproc.LookupError
 	switch {
@@ -167,7 +167,7 @@ func hint(e *ConnectError, he *HTTPError, err error) string {
 	return ""
 }
 
-// lookupHint says what to do about a program that was not found, or cannot be one.
+// lookupHint returns the hint for a program that is not found or not executable.
 func lookupHint(e *subproc.LookupError) string {
 	if !strings.ContainsAny(e.Command, `/\`) {
 		return "install the program, give its full path, or set PATH in the server's env"
@@ -186,7 +186,7 @@ func lookupHint(e *subproc.LookupError) string {
 
 const notExecutable = "make the file executable (chmod +x), or give the program that runs it as command and the file among the args"
 
-// startHint says what to do about a program that is there and does not start.
+// startHint returns the hint for a program that does not start.
 func startHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):

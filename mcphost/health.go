@@ -10,16 +10,16 @@ import (
 const (
 	// probeLimit is how long a server may take to give a sign of life.
 	probeLimit = 5 * time.Second
-	// revivePause is the pause between two attempts to get a sign of life of a server that gives none, doubled each time up
+	// revivePause is the pause between pings of a server that does not answer, doubled each time up
 	// to revivePauseMax.
 	revivePause    = time.Second
 	revivePauseMax = 30 * time.Second
-	// pingEvery is how many times as rarely an idle server is pinged as it is connected to.
+	// pingEvery is how many intervals pass between two pings of an idle server.
 	pingEvery = 3
 )
 
-// watch looks after the health of a connection until it is over: a server that answers nothing any more shows in the
-// status, and its calls fail at once, until it gives a sign of life; one that died while it was idle is connected anew.
+// watch checks a connection until its end. While a server answers nothing, its status is failed and
+// its calls fail at once. An idle server whose connection is lost is connected again.
 func (o *owner) watch(l *liveLink) {
 	r, ok := l.link.(*remoteLink)
 	if !ok {
@@ -53,7 +53,8 @@ func (o *owner) watch(l *liveLink) {
 	}
 }
 
-// probe asks an idle server for a sign of life: by a bare connection where there can be one, else by a ping, more rarely.
+// probe checks an idle server: by opening a connection if possible, otherwise by a ping, less
+// often.
 func (o *owner) probe(l *liveLink, r *remoteLink, quiet int) {
 	ctx, cancel := context.WithTimeout(o.ctx, o.probeLimit())
 	defer cancel()
@@ -78,8 +79,8 @@ func (o *owner) probeLimit() time.Duration {
 	return probeLimit
 }
 
-// revive pings a server until it gives a sign of life or the connection is over. From the first ping that is not
-// answered until then the server is failed, and its calls fail at once.
+// revive pings a server until it answers or the connection ends. After the first ping without an
+// answer the status is failed, and calls fail at once.
 func (o *owner) revive(l *liveLink) {
 	for pause := revivePause; ; pause = min(2*pause, revivePauseMax) {
 		heard := l.received()
@@ -101,7 +102,7 @@ func (o *owner) revive(l *liveLink) {
 	}
 }
 
-// rest waits until it is time for the next ping; false says that the connection is over.
+// rest waits for the next ping. It reports false if the connection has ended.
 func (o *owner) rest(l *liveLink, pause time.Duration) bool {
 	t := time.NewTimer(pause)
 	defer t.Stop()
@@ -115,7 +116,7 @@ func (o *owner) rest(l *liveLink, pause time.Duration) bool {
 	return false
 }
 
-// markStalled notes that a server answers nothing any more.
+// markStalled records that a server answers nothing.
 func (o *owner) markStalled(l *liveLink, pause time.Duration) {
 	now := time.Now()
 	o.mu.Lock()
@@ -138,7 +139,7 @@ func (o *owner) markStalled(l *liveLink, pause time.Duration) {
 	}
 }
 
-// markResumed notes of a sign of life.
+// markResumed records that a server answers again.
 func (o *owner) markResumed(l *liveLink) {
 	now := time.Now()
 	o.mu.Lock()

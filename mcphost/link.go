@@ -12,11 +12,11 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// A link is a live connection to one server.
+// A link is a connection to a server.
 type link interface {
 	info() linkInfo
-	// done is closed when the connection is over, and lost when a new one is needed while calls on
-	// this one may still be answered. err returns why.
+	// done is closed when the connection has ended, and lost when a new one is needed while calls
+	// on this one may still be answered. err returns the reason.
 	done() <-chan struct{}
 	lost() <-chan struct{}
 	err() error
@@ -34,25 +34,23 @@ type link interface {
 	complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error)
 	setLevel(ctx context.Context, level mcp.LoggingLevel) error
 	ping(ctx context.Context) error
-	// received grows with each message of the server.
+	// received counts the server's messages.
 	received() int64
 
 	diagnostics() diagnostics
-	// close ends the connection and all that belongs to it. It is bounded and
-	// may be called more than once.
+	// close closes the connection within a bounded time. It may be called more than once.
 	close() error
 }
 
-// linkInfo is what a server says about itself in the handshake.
+// linkInfo is the result of the handshake.
 type linkInfo struct {
 	transport.Info
-	// limitsCalls reports that the server in this process bounds its calls
-	// itself, with callTimeout.
+	// limitsCalls reports that the server in this process limits its calls itself, to callTimeout.
 	limitsCalls bool
 	callTimeout time.Duration
 }
 
-// diagnostics is what a status shows of a connection.
+// diagnostics are the details of a connection in a status.
 type diagnostics struct {
 	pid          int
 	stderr       string
@@ -61,30 +59,30 @@ type diagnostics struct {
 	changesError string // why notifications of changes do not arrive; empty if they do, or there are none
 }
 
-// A toolList is the answer of a server to tools/list.
+// A toolList is the result of tools/list.
 type toolList struct {
 	tools    []Tool
 	rejected []RejectedTool
 	unnamed  int // rejected that are not in rejected
-	// problem is why the list is not whole, nil if it is.
+	// problem is why the list is incomplete, or nil.
 	problem error
 }
 
-// A linkCall is one tools/call.
+// A linkCall is a tools/call request.
 type linkCall struct {
 	tool       *Tool
 	args       json.RawMessage
 	meta       mcp.Meta
 	onProgress func(Progress)
 	headers    map[string]string
-	// answers and state continue a call that asked for input.
+	// answers and state continue a call that requested input.
 	answers mcp.InputResponseMap
 	state   string
-	// sent is set when the request may have reached the server.
+	// sent is set if the request may have reached the server.
 	sent *bool
 }
 
-// handlers take notifications and requests of a server. They do not block.
+// handlers handle notifications and requests of a server. They do not block.
 type handlers struct {
 	listChanged     func(method string) // the method of the notification
 	resourceUpdated func(uri string)
@@ -103,7 +101,7 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// A liveLink is a link with the number of those who use it.
+// A liveLink is a link with the number of its users.
 type liveLink struct {
 	link
 	users    int
@@ -117,8 +115,8 @@ type liveLink struct {
 	suspected  chan struct{} // whether the server still answers is to be found out; holds one, nil if it cannot be
 }
 
-// unused returns a channel that is closed when nobody uses the link any more, if
-// nobody may begin to. c.mu is held.
+// unused returns a channel that is closed when nobody uses the link and nobody may start to. The
+// caller holds c.mu.
 func (l *liveLink) unused() <-chan struct{} {
 	if l.idle == nil || isClosed(l.idle) && l.users > 0 {
 		l.idle = make(chan struct{})
@@ -129,7 +127,7 @@ func (l *liveLink) unused() <-chan struct{} {
 	return l.idle
 }
 
-// maxInputRequests is how often one call may ask for input.
+// maxInputRequests is how often a call may request input.
 const maxInputRequests = 10
 
 var errInputRequests = fmt.Errorf("the server asked for input more than %d times", maxInputRequests)
@@ -142,7 +140,7 @@ func (list *toolList) reject(t Tool, why string) {
 	list.rejected = append(list.rejected, RejectedTool{Server: t.Server, Name: t.Name, Reason: why})
 }
 
-// sumUp adds how many tools were left out that are not named.
+// sumUp adds how many tools are left out without being named.
 func (list *toolList) sumUp(server string) {
 	if list.unnamed > 0 {
 		list.rejected = append(list.rejected, RejectedTool{Server: server, Name: "...", Reason: fmt.Sprintf("%d more tools cannot be used", list.unnamed)})

@@ -17,8 +17,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcpserver"
 )
 
-// A localLink is a session with a server in this process: method calls, no
-// JSON-RPC. A panic in there is an error here.
+// A localLink is a session with a server in this process, by method calls. It recovers panics.
 type localLink struct {
 	log      *slog.Logger
 	provider mcpserver.Provider
@@ -80,7 +79,7 @@ func (d *dialer) openLocal(ctx context.Context, c InProcessServer) (link, error)
 	return l, nil
 }
 
-// sampleForLocal passes a request for a model's answer on, without tools.
+// sampleForLocal passes on a sampling request, without tools.
 func (d *dialer) sampleForLocal(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	with := &mcp.CreateMessageWithToolsParams{
 		Meta: p.Meta, IncludeContext: p.IncludeContext, MaxTokens: p.MaxTokens, Metadata: p.Metadata,
@@ -100,7 +99,7 @@ func (d *dialer) sampleForLocal(ctx context.Context, p *mcp.CreateMessageParams)
 	return out, nil
 }
 
-// guard runs f and turns a panic into an error.
+// guard runs f and returns a panic as an error.
 func (l *localLink) guard(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,7 +110,7 @@ func (l *localLink) guard(what string, f func() error) (err error) {
 	return f()
 }
 
-// notified takes a notification of the server.
+// notified handles a notification of the server.
 func (l *localLink) notified(_ context.Context, n mcpserver.Notification) {
 	switch p := n.Params.(type) {
 	case *mcp.ProgressNotificationParams:
@@ -262,8 +261,8 @@ func (l *localLink) setLevel(ctx context.Context, level mcp.LoggingLevel) error 
 func (l *localLink) ping(context.Context) error { return nil }
 func (l *localLink) received() int64            { return 0 }
 
-// registrations adds the tools that a server in this process left out when they
-// were registered. They are reported here as well, whatever logger the server has.
+// registrations adds the tools that a server in this process did not register, so that the host
+// reports them too.
 func (l *localLink) registrations(list *toolList) {
 	p, ok := l.provider.(interface{ Rejected() []mcpserver.Rejection })
 	if !ok {
@@ -276,8 +275,7 @@ func (l *localLink) registrations(list *toolList) {
 	}
 }
 
-// failed logs a handler of a server in this process that panicked or ran over its
-// time limit.
+// failed logs a handler of a server in this process that panicked or timed out.
 func (l *localLink) failed(ctx context.Context, f mcpserver.Failure) {
 	if f.Timeout > 0 {
 		l.log.LogAttrs(ctx, slog.LevelWarn, "call timed out in a server of this process", callAttrs(ctx, f.Name, slog.Duration("limit", f.Timeout))...)

@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sdk/tenon/mcphost/internal/transport"
 )
 
-// An owner is the goroutine that owns a conn's connection. Its fields are its own.
+// An owner is the state of the goroutine that manages a conn's connection.
 type owner struct {
 	*conn
 	ctx   context.Context // of the conn's life; ends with close
@@ -26,21 +26,20 @@ type owner struct {
 	ended      <-chan struct{} // closed when the latest attempt is over, also if it was called off; nil if there was none
 	times      attemptTimes
 	lastReason string // why the server is not connected, as the log has it
-	// initialEnd is when the limit for connecting ends the first round of attempts.
+	// initialEnd is the end of the time for the first attempts.
 	initialEnd time.Time
 	waiters    []chan error
 	timer      *time.Timer // nil when none is set
 	pause      *time.Timer // before listing anew
 	listing    bool
-	// pausing is how long the latest pause was, relistEnd when the list came
-	// that followed it.
+	// pausing is the last pause, relistEnd the time of the list after it.
 	pausing   time.Duration
 	relistEnd time.Time
 	again     *time.Timer // until a list that could not be had is asked for again; nil if none was
 	againIn   time.Duration
 }
 
-// A dialing is an attempt under way, a dialed its outcome.
+// A dialing is a running attempt, a dialed its result.
 type dialing struct {
 	began  time.Time
 	cancel context.CancelFunc
@@ -71,7 +70,7 @@ func (o *owner) loop() {
 	o.apply(evClose, facts{}, o.conn.ended())
 }
 
-// step handles one event. It reports false at the end of the conn's life.
+// step handles one event. It reports false at the end of the conn.
 func (o *owner) step() bool {
 	var done, lost, relist <-chan struct{}
 	if l := o.rec.link; l != nil {
@@ -108,8 +107,8 @@ func (o *owner) step() bool {
 	return true
 }
 
-// pauseRelist gathers notices of changes before the tools are listed anew. A server that
-// never stops changing is asked less and less often.
+// pauseRelist waits for further notices before it lists the tools. A server that keeps sending them
+// is asked less and less often.
 func (o *owner) pauseRelist() {
 	if o.pausing > 0 && time.Since(o.relistEnd) < 2*o.pausing {
 		o.pausing = min(2*o.pausing, relistPauseMax)
@@ -120,14 +119,14 @@ func (o *owner) pauseRelist() {
 }
 
 const (
-	// listAgain is the pause before a list of tools that could not be had is asked for again, doubled each time up to
-	// listAgainMax.
+	// listAgain is the pause before a failed list of tools is requested again, doubled each time up
+	// to listAgainMax.
 	listAgain    = 5 * time.Second
 	listAgainMax = 5 * time.Minute
 )
 
-// listLater asks for the tools again after a while if no list of them could be had: a server that refuses it may be one that
-// only just starts, and need not tell when it is ready.
+// listLater requests a failed list of tools again after a while: the server may be starting, and
+// need not notify when it is ready.
 func (o *owner) listLater(list toolList, err error) {
 	if o.again != nil {
 		o.again.Stop()
@@ -166,7 +165,7 @@ func (o *owner) command(cmd command) {
 	}
 }
 
-// resolve tells those who asked for an attempt how it went.
+// resolve sends the result of an attempt to those who requested it.
 func (o *owner) resolve(err error) {
 	for _, w := range o.waiters {
 		w <- err // never blocks: the channel holds the one reply
@@ -182,7 +181,7 @@ func (o *owner) lost(err *ConnectError) {
 	o.apply(evLost, facts{remote: o.remote, stable: stable, proven: proven}, err)
 }
 
-// apply is the only one that moves the state.
+// apply changes the state. Nothing else does.
 func (o *owner) apply(ev event, f facts, err error) {
 	n, act, nerr := next(o.state, ev, f)
 	if nerr != nil {
@@ -212,8 +211,8 @@ func (o *owner) apply(ev event, f facts, err error) {
 	}
 }
 
-// logged writes one record for each change that an operator wants to know of: a connection that was lost, a server that is
-// given up, and one that is back. The attempts on the way are of use for debugging alone.
+// logged logs the changes that matter to an operator: a lost connection, a server that is given up,
+// and one that is back. Attempts are logged for debugging.
 func (o *owner) logged(ev event, n state, err error) {
 	var ce *ConnectError
 	why := "" // without what differs from one attempt to the next
@@ -241,7 +240,7 @@ func (o *owner) stopTimer() {
 	}
 }
 
-// record writes the new state down and tells about it.
+// record stores and publishes the new state.
 func (o *owner) record(n state, act action, err error, delay time.Duration) {
 	now := time.Now()
 	o.mu.Lock()
@@ -278,8 +277,8 @@ func (o *owner) record(n state, act action, err error, delay time.Duration) {
 	}
 }
 
-// drop closes the link, at once or, if calls on it may still be answered, when
-// they are done. c.mu is held.
+// drop closes the link, at once or, if calls on it may still be answered, when they are done. The
+// caller holds c.mu.
 func (o *owner) drop() {
 	l := o.rec.link
 	gently := isClosed(l.lost())
@@ -300,7 +299,7 @@ func (o *owner) drop() {
 	})
 }
 
-// dial begins an attempt.
+// dial starts an attempt.
 func (o *owner) dial() {
 	ctx, cancel := context.WithCancel(o.ctx) // without the limit: its outcome is to be told
 	d := &dialing{began: time.Now(), cancel: cancel}
@@ -338,10 +337,11 @@ func (o *owner) dial() {
 	})
 }
 
-// abandonAfter is how long an attempt may go on after its context ended, to tell why it failed.
+// abandonAfter is how long an attempt may go on after its context ended, to return why it failed.
 const abandonAfter = 250 * time.Millisecond
 
-// await returns the outcome of an attempt. One that does not end with its context is left alone: what it brings is closed.
+// await returns the result of an attempt. It does not wait for one that ignores its context, whose
+// link is closed later.
 func (o *owner) await(ctx context.Context, out chan dialed, d *dialing) dialed {
 	select {
 	case r := <-out:
@@ -363,7 +363,8 @@ func (o *owner) await(ctx context.Context, out chan dialed, d *dialing) dialed {
 	return dialed{of: d, err: o.dialer.fault(ctx, PhaseStart, ctx.Err(), nil)}
 }
 
-// finish hands the outcome of an attempt to the owner's loop. A connection that nobody wants any more is closed first.
+// finish sends the result of an attempt to the owner's loop. It closes a connection that is not
+// needed any more.
 func (o *owner) finish(ctx context.Context, d dialed) {
 	select {
 	case o.results <- d:
@@ -431,8 +432,9 @@ func (o *owner) dialed(d dialed) {
 	o.resolve(nil)
 }
 
-// mayPass reports whether a fault that would be for good of a server never seen may pass, because the server was
-// connected before: a restart answers with 404 or 503 for a while, and a network that is gone knows no names.
+// mayPass reports whether a fault may be temporary, although it is final for a new server, because
+// the server was connected before: while it restarts, a proxy answers 404 or 503, and without a
+// network no name resolves.
 func (o *owner) mayPass(ce *ConnectError) bool {
 	switch ce.HTTPStatus {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -441,7 +443,7 @@ func (o *owner) mayPass(ce *ConnectError) bool {
 	return !o.rec.upSince.IsZero() && ce.Phase != PhaseConfig && ce.Phase != PhaseLookup && !transport.Permanent(ce) && !errors.Is(ce, transport.ErrRedirect)
 }
 
-// saveList saves the tool list for the next run.
+// saveList stores the tool list for the next run.
 func (o *owner) saveList() {
 	if o.cache == nil || o.rec.list.problem != nil {
 		return
@@ -454,7 +456,7 @@ func (o *owner) saveList() {
 	})
 }
 
-// forget drops the tool list of a server that refused the connection for good.
+// forget deletes the stored tool list of a server that refused the connection.
 func (o *owner) forget(ce *ConnectError) {
 	if o.cache == nil || ce == nil {
 		return
@@ -465,7 +467,7 @@ func (o *owner) forget(ce *ConnectError) {
 	}
 }
 
-// resume restores on a new connection what was asked of the old one.
+// resume restores log level and subscriptions on a new connection.
 func (o *owner) resume(l *liveLink) {
 	o.mu.Lock()
 	uris, level := slices.Sorted(maps.Keys(o.subs)), o.level
@@ -489,7 +491,7 @@ func (o *owner) resume(l *liveLink) {
 	})
 }
 
-// listAnew lists the tools again, once for all notices so far.
+// listAnew lists the tools, once for all notices so far.
 func (o *owner) listAnew() {
 	l := o.rec.link
 	if l == nil {
@@ -511,7 +513,7 @@ func (o *owner) listAnew() {
 	})
 }
 
-// relisted swaps the list, unless it could not be had: then the old one stays.
+// relisted replaces the list, unless listing failed.
 func (o *owner) relisted(l listing) {
 	o.listing, o.relistEnd = false, time.Now()
 	if l.of != o.rec.link {
@@ -544,8 +546,8 @@ func (o *owner) relisted(l listing) {
 	o.notify(Event{Server: o.name, Status: StatusConnected, Tools: true, Err: err, Time: now})
 }
 
-// run starts the owning goroutine, unless the conn is closed. The values of
-// start go with all that the conn does, its end stops the first attempts.
+// run starts the goroutine, unless the conn is closed. All that the conn does has the values of
+// start, whose end stops the first attempts.
 func (c *conn) run(start context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,12 +7,10 @@ import (
 	"unsafe"
 )
 
-// A plan says how to get from the servers that run to those that are wanted.
-// Its lists are sorted.
+// A plan is the difference between the running and the wanted servers. Its lists are sorted.
 type plan struct{ add, remove, change []string }
 
-// reconcile compares the configurations that run with those that are wanted.
-// What is the same is left alone.
+// reconcile compares the running configurations with the wanted ones.
 func reconcile(running, wanted map[string]ServerConfig) plan {
 	var p plan
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -31,7 +29,7 @@ func reconcile(running, wanted map[string]ServerConfig) plan {
 	return p
 }
 
-// sameConfig reports whether two configurations lead to the same connection.
+// sameConfig reports whether two configurations result in the same connection.
 func sameConfig(a, b ServerConfig) bool {
 	switch a := a.(type) {
 	case HTTP:
@@ -54,15 +52,15 @@ func sameHTTP(a, b HTTP) bool {
 	if !sameHeadersFunc(a, b) || a.HTTPClient != b.HTTPClient || !a.Auth.Same(b.Auth) {
 		return false
 	}
-	// What is left is data.
+	// The other fields are data.
 	a.HeadersFunc, b.HeadersFunc = nil, nil
 	a.HTTPClient, b.HTTPClient = nil, nil
 	a.Auth, b.Auth = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
-// sameHeadersFunc reports whether two configurations compute their headers
-// alike: by what their keys say, else if they have the very same function value.
+// sameHeadersFunc reports whether two configurations compute the same headers: they have the same
+// key or, without keys, the same function value.
 func sameHeadersFunc(a, b HTTP) bool {
 	switch {
 	case a.HeadersFunc == nil || b.HeadersFunc == nil:
@@ -73,13 +71,13 @@ func sameHeadersFunc(a, b HTTP) bool {
 	return sameFunc(a.HeadersFunc, b.HeadersFunc)
 }
 
-// sameFunc compares function values, not their code: two closures may share
-// that and still differ in what they hold.
+// sameFunc compares function values and not their code: two closures may have the same code and
+// different variables.
 func sameFunc(a, b HeadersFunc) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
-// samePointer compares providers without walking through them.
+// samePointer compares providers without comparing what they point to.
 func samePointer(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !va.IsValid() || !vb.IsValid() {

@@ -10,38 +10,35 @@ import (
 	"github.com/tenon-sdk/tenon/permission"
 )
 
-// WaitInput is what the wait for the first turn depends on beside the host's
-// own options and servers.
+// WaitInput is what the wait for the first turn depends on besides the host's options and servers.
 type WaitInput struct {
-	// Named are the rules of the allowed tools: a server is named by the exact
-	// full name of a tool of it, or by mcp__SERVER__*.
+	// Named are the rules for allowed tools. They name a server by the full name of one of its
+	// tools, or by mcp__SERVER__*.
 	Named []string
-	// HookServers are the servers that mcp_tool hooks name.
+	// HookServers are the servers of mcp_tool hooks.
 	HookServers []string
-	// PermissionPromptTool is the full name of the tool that is asked for
-	// permission; empty without one.
+	// PermissionPromptTool is the full name of the permission prompt tool, if any.
 	PermissionPromptTool string
-	// ToolSearchOff reports that tools are not deferred, because the model lacks
-	// tool search or ToolSearch is excluded. ENABLE_TOOL_SEARCH has its say beside it.
+	// ToolSearchOff reports that tools are not deferred, because the model does not support tool
+	// search or ToolSearch is excluded. ENABLE_TOOL_SEARCH applies too.
 	ToolSearchOff bool
-	// ToolSearchSet reports that the caller has decided about tool search: ENABLE_TOOL_SEARCH is
-	// not looked at then.
+	// ToolSearchSet reports that ENABLE_TOOL_SEARCH is ignored.
 	ToolSearchSet bool
-	// BaseURL is that of the model's API; empty means ANTHROPIC_BASE_URL.
+	// BaseURL is the URL of the model's API. Empty means ANTHROPIC_BASE_URL.
 	BaseURL string
 }
 
 const (
-	// shortWait is the first turn's wait for servers of settings files, and the
-	// least that a named server gets.
+	// shortWait is the first turn's wait for servers of settings files, and the shortest for a
+	// named server.
 	shortWait = 2 * time.Second
-	// defaultBatch is the limit of waits at the start.
+	// defaultBatch limits the wait at the start.
 	defaultBatch = 5 * time.Second
-	// settleSlack is what a wait as long as the limit for connecting gets on top.
+	// settleSlack is added to a wait as long as the limit for connecting.
 	settleSlack = 100 * time.Millisecond
 )
 
-// A waitServer is what the wait for one server depends on.
+// A waitServer is what the wait for a server depends on.
 type waitServer struct {
 	name       string
 	inProcess  bool
@@ -64,12 +61,12 @@ type waitRules struct {
 	prompts   []string // the permission prompt tool, if there is one
 }
 
-// A serverWait is how long to wait for one server until it has left pending: at
-// the start, and then before the first turn.
+// A serverWait is how long to wait for a server to leave pending, at the start and before the first
+// turn.
 type serverWait struct{ start, turn time.Duration }
 
-// planWaits decides how long the first turn waits for each server. Servers that
-// are still pending afterwards go on connecting.
+// planWaits returns how long the first turn waits for each server. Servers that are still pending
+// afterwards go on connecting.
 func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 	optionsConnect := slices.ContainsFunc(servers, func(s waitServer) bool {
 		return s.inOptions && !s.inProcess && !s.cached && !s.disabled
@@ -111,7 +108,7 @@ func planWaits(servers []waitServer, r waitRules) map[string]serverWait {
 	return plan
 }
 
-// settingsWait is the first turn's wait for a server of a settings file or a plugin.
+// settingsWait returns the first turn's wait for a server of a settings file or plugin.
 func settingsWait(s waitServer, r waitRules, optionsConnect, isNamed bool) time.Duration {
 	switch {
 	case r.startup != nil:
@@ -124,7 +121,7 @@ func settingsWait(s waitServer, r waitRules, optionsConnect, isNamed bool) time.
 	return 0
 }
 
-// waitRules gathers the rules from the options, the environment and the input.
+// waitRules returns the rules of the options, the environment and the input.
 func (o *Options) waitRules(in WaitInput) waitRules {
 	r := waitRules{startup: o.Wait.StartupWait, batch: defaultBatch}
 	if v, ok := o.lookupEnv(envStartupWait); ok && r.startup == nil {
@@ -158,10 +155,10 @@ func (o *Options) waitRules(in WaitInput) waitRules {
 	return r
 }
 
-// searchIsOff reads ENABLE_TOOL_SEARCH.
+// searchIsOff evaluates ENABLE_TOOL_SEARCH.
 func searchIsOff(v string) bool { return isOff(v) || v == "auto:100" }
 
-// isGateway reports whether a base URL is any host but the API's own.
+// isGateway reports whether a base URL has another host than the API.
 func isGateway(base string) bool {
 	if base == "" {
 		return false
@@ -170,9 +167,8 @@ func isGateway(base string) bool {
 	return err != nil || !strings.EqualFold(u.Hostname(), "api.anthropic.com")
 }
 
-// WaitFirstTurn waits as long as the first turn of a run should, counted from
-// now. It waits until each server that the rules name has left pending, or its
-// time is over; those then still pending go on connecting in the background.
+// WaitFirstTurn waits as long as the first turn of a run should: until each server that the rules
+// name has left pending or its time is over. Servers that are still pending then go on connecting.
 //
 //   - In-process servers, and the server of the permission prompt tool: the
 //     limit for connecting.
@@ -188,8 +184,8 @@ func isGateway(base string) bool {
 //     with MCP_CONNECTION_NONBLOCKING=0 for all, up to MCP_CONNECT_TIMEOUT_MS (5 s).
 //   - A required server is waited for up to its limit for connecting.
 //
-// The error is a *[NotReadyError] when a required server is not connected then,
-// ctx's error or [ErrClosed]. A host that is ready already is not waited for.
+// The error is a *[NotReadyError] if a required server is not connected then, ctx's error or
+// [ErrClosed].
 func (h *Host) WaitFirstTurn(ctx context.Context, in WaitInput) error {
 	conns, err := h.named(nil)
 	if err != nil {
@@ -234,7 +230,7 @@ func (c *conn) forWait() waitServer {
 	}
 }
 
-// awaitPlan waits for all servers at once, each for its own time.
+// awaitPlan waits for all servers, each for its own time.
 func awaitPlan(ctx context.Context, conns []*conn, plan map[string]serverWait, of func(serverWait) time.Duration) error {
 	began := time.Now()
 	for _, c := range conns { // one after the other: the time counts from the beginning for all
@@ -256,8 +252,8 @@ func awaitPlan(ctx context.Context, conns []*conn, plan map[string]serverWait, o
 	return nil
 }
 
-// connectNow waits until the server has left pending, connecting it if it would
-// wait for its first use.
+// connectNow waits until the server has left pending. It connects a server that would connect on
+// first use.
 func (c *conn) connectNow(ctx context.Context) error {
 	c.mu.Lock()
 	if c.state.phase == phaseLazy {
@@ -267,8 +263,7 @@ func (c *conn) connectNow(ctx context.Context) error {
 	return c.await(ctx, func() bool { return c.rec.settled || c.state.phase == phaseClosed })
 }
 
-// checkRequired reports the required servers that cannot be used. One that
-// connects on first use can.
+// checkRequired reports required servers that cannot be used. One that connects on first use can.
 func (h *Host) checkRequired(conns []*conn) error {
 	cat := h.current()
 	var missing []ServerStatus
