@@ -19,7 +19,7 @@ type apiError struct {
 
 const statusOverloaded = 529
 
-// statusOf is the HTTP status that belongs to an error type.
+// statusOf returns the HTTP status of an error type.
 func statusOf(typ string) int {
 	switch typ {
 	case "invalid_request_error":
@@ -44,7 +44,7 @@ func statusOf(typ string) int {
 	return http.StatusInternalServerError
 }
 
-// errorBody is an error as the API writes it, in a response or in a stream.
+// errorBody returns an error in the API's form, for a response or a stream.
 func errorBody(e *apiError, requestID string) []byte {
 	b := append([]byte(nil), `{"type":"error","error":{"type":`...)
 	b = appendString(b, e.Type)
@@ -55,10 +55,10 @@ func errorBody(e *apiError, requestID string) []byte {
 	return append(b, '}')
 }
 
-// errCut is the error of a connection that breaks on purpose.
+// errCut is the error of a connection that a script breaks.
 var errCut = fmt.Errorf("modeltest: the script cut the connection: %w", io.ErrUnexpectedEOF)
 
-// answerBlock is a content block of an answer, ready to be sent.
+// answerBlock is a content block of an answer.
 type answerBlock struct {
 	typ       string
 	text      string // text, thinking; a tool's input
@@ -69,7 +69,7 @@ type answerBlock struct {
 	part      Part
 }
 
-// answer is one turn of the model, ready to be sent.
+// answer is one turn of the model.
 type answer struct {
 	reply     *Reply
 	id        string
@@ -80,7 +80,7 @@ type answer struct {
 	blocks    []answerBlock // one for each part; steps have no type
 }
 
-// blocksOf makes the blocks of a reply. newID makes the ids of tool calls.
+// blocksOf returns the blocks of a reply. newID returns the IDs of tool calls.
 func blocksOf(r *Reply, newID func() string) []answerBlock {
 	blocks := make([]answerBlock, len(r.parts))
 	for i, p := range r.parts {
@@ -118,8 +118,7 @@ func stopReason(r *Reply, blocks []answerBlock) string {
 	return StopEndTurn
 }
 
-// outputTokens estimates an answer's tokens: a quarter of its bytes, and at
-// least one.
+// outputTokens estimates an answer's tokens as a quarter of its bytes, at least one.
 func outputTokens(blocks []answerBlock) int {
 	n := 0
 	for _, b := range blocks {
@@ -128,13 +127,13 @@ func outputTokens(blocks []answerBlock) int {
 	return n/4 + 1
 }
 
-// chunk is a piece of a response: bytes, and then perhaps a step.
+// chunk is a part of a response: bytes, and a step after them, if any.
 type chunk struct {
 	data []byte
 	step *step
 }
 
-// events is the whole answer as server-sent events.
+// events returns the answer as server-sent events.
 func (a *answer) events() []chunk {
 	e := &eventWriter{requestID: a.requestID}
 	e.event("message_start", a.message("", "null", Usage{
@@ -160,14 +159,14 @@ func (a *answer) events() []chunk {
 	return append(e.chunks, chunk{data: e.buf})
 }
 
-// message is the fields of a message_start, with a comma before them.
+// message returns the fields of a message_start, after a comma.
 func (a *answer) message(content, stop string, u Usage) []byte {
 	b := append([]byte(nil), `,"message":`...)
 	b = a.appendMessage(b, content, stop, u)
 	return b
 }
 
-// appendMessage appends the message object. Stop is JSON.
+// appendMessage appends the message object. stop is JSON.
 func (a *answer) appendMessage(b []byte, content, stop string, u Usage) []byte {
 	b = append(b, `{"id":`...)
 	b = appendString(b, a.id)
@@ -187,7 +186,7 @@ func (a *answer) appendMessage(b []byte, content, stop string, u Usage) []byte {
 	return append(b, '}')
 }
 
-// stopFields appends what goes with a stop reason.
+// stopFields appends the fields of a stop reason.
 func (a *answer) stopFields(b []byte) []byte {
 	b = append(b, `,"stop_sequence":`...)
 	if a.reply.stopSeq == "" {
@@ -213,15 +212,14 @@ func appendUsage(b []byte, u Usage) []byte {
 	return append(b, '}')
 }
 
-// eventWriter collects events into chunks, one up to each step.
+// eventWriter collects events in chunks that end at steps.
 type eventWriter struct {
 	chunks    []chunk
 	buf       []byte
 	requestID string
 }
 
-// event writes an event whose data is its type and these fields, which begin
-// with a comma.
+// event writes an event with its type and the given fields, which begin with a comma.
 func (e *eventWriter) event(name string, fields []byte) {
 	e.buf = append(e.buf, "event: "...)
 	e.buf = append(e.buf, name...)
@@ -283,7 +281,7 @@ func appendToolUse(b []byte, block answerBlock, input string) []byte {
 	return append(b, '}')
 }
 
-// deltas writes the fragments of a block and what is put between them.
+// deltas writes the deltas of a block and the steps between them.
 func (e *eventWriter) deltas(index int, b answerBlock) {
 	typ, field := "text_delta", "text"
 	switch b.typ {
@@ -324,9 +322,8 @@ func (e *eventWriter) delta(index int, typ, field, text string) {
 	e.event("content_block_delta", append(d, '}'))
 }
 
-// naturalFragments breaks a block as the API would: a text between words, a
-// tool's input anywhere and with an empty piece in front; long ones into longer
-// pieces.
+// naturalFragments splits a block as the API would: text between words, the input of a tool
+// anywhere, with an empty fragment first. Long ones have longer fragments.
 func naturalFragments(b answerBlock) []string {
 	switch b.typ {
 	case "raw":
@@ -337,7 +334,7 @@ func naturalFragments(b answerBlock) []string {
 	return split(b.text, max(24, len(b.text)/200), true)
 }
 
-// split breaks s into pieces of about size bytes, never inside a character.
+// split splits s into parts of about size bytes, never inside a character.
 func split(s string, size int, words bool) []string {
 	var pieces []string
 	for len(s) > size {
@@ -361,8 +358,7 @@ func split(s string, size int, words bool) []string {
 	return pieces
 }
 
-// whole is the answer to a request without streaming. It goes through the steps
-// of the script before it returns.
+// whole returns the answer to a request without streaming, after all steps of the script.
 func (a *answer) whole(ctx context.Context) ([]byte, *apiError, error) {
 	var content []byte
 	for _, b := range a.blocks {
@@ -397,7 +393,7 @@ func takeStep(ctx context.Context, s step) (*apiError, error) {
 	return nil, nil
 }
 
-// appendBlock appends a content block as a whole.
+// appendBlock appends a complete content block.
 func appendBlock(b []byte, block answerBlock) []byte {
 	switch block.typ {
 	case "text":

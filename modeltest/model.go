@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// TB is what a [Model] needs of a *testing.T.
+// TB is the part of *testing.T that a [Model] uses.
 type TB interface {
 	Errorf(format string, args ...any)
 	Cleanup(func())
@@ -16,38 +16,34 @@ type TB interface {
 // Options configures a [Model]. The zero value, like a nil pointer, means the
 // defaults.
 type Options struct {
-	// TB is the test that the model works for. If set, the test is failed at its
-	// end by each request that was refused (unless AllowViolations), and what
-	// Serve has started is closed.
+	// TB is the test of the model. If set, it fails at its end for each refused request, unless
+	// AllowViolations is set, and what Serve started is closed.
 	TB TB
-	// AllowViolations says that refused requests don't fail the test.
+	// AllowViolations keeps refused requests from failing the test.
 	AllowViolations bool
 	// Turns are the answers, in order, to requests that Script has none for.
 	Turns []Turn
-	// Script returns the answers to one conversation. It is called once for each
-	// key, perhaps from several goroutines at once. nil, or a nil result: the
-	// requests are answered from Turns, which all such conversations share.
+	// Script returns the answers to one conversation. It is called once for each key, and may be
+	// called concurrently. If it is nil or returns nil, the requests are answered from Turns, which
+	// all such conversations share.
 	Script func(key string) []Turn
-	// Key tells conversations apart. nil: by [Request.FirstUserText].
+	// Key identifies the conversation of a request. Nil means [Request.FirstUserText].
 	Key func(*Request) string
-	// KeepRequests is how many of the latest requests are kept for Requests, and
-	// how many of the latest violations. If zero, all are; if negative, no
-	// requests and the latest 16 violations.
+	// KeepRequests is the number of latest requests and violations that are kept. Zero means all.
+	// Negative means no requests and the latest 16 violations.
 	KeepRequests int
-	// NoToolReferences makes it a gateway that knows neither defer_loading nor tool_reference: it
-	// refuses them as what it does not know. These refusals are no violations.
+	// NoToolReferences makes the model a gateway that does not support defer_loading and
+	// tool_reference. It refuses them as unknown. These refusals are no violations.
 	NoToolReferences bool
-	// CountTokens is the number of a request's input tokens, of which the usage of
-	// the answer and count_tokens tell. nil: a quarter of the bytes of its body.
+	// CountTokens returns the number of a request's input tokens. Nil means a quarter of the bytes
+	// of its body.
 	CountTokens func(*Request) int
 }
 
-// A Model is a Messages API whose answers are scripted. It is an
-// [http.RoundTripper] and an [http.Handler]; see the package comment for what it
-// answers and what it refuses.
+// A Model is a Messages API with scripted answers. It is an [http.RoundTripper] and an
+// [http.Handler]. See the package comment for what it answers and refuses.
 //
-// A Model is safe for concurrent use. It holds no goroutines and nothing to be
-// closed, apart from what Serve starts.
+// A Model is safe for concurrent use. It needs no closing, apart from what Serve starts.
 type Model struct {
 	o        Options
 	thoughts thoughts
@@ -71,7 +67,7 @@ type Model struct {
 // order. t may be nil.
 func New(t TB, turns ...Turn) *Model { return NewModel(&Options{TB: t, Turns: turns}) }
 
-// NewModel returns a model with these options.
+// NewModel returns a model with the given options.
 func NewModel(o *Options) *Model {
 	m := &Model{}
 	if o != nil {
@@ -91,7 +87,7 @@ func NewModel(o *Options) *Model {
 	return m
 }
 
-// finish is the end of the test that the model works for.
+// finish is called at the end of the test.
 func (m *Model) finish() {
 	m.mu.Lock()
 	servers, violations := m.servers, m.violations
@@ -111,7 +107,7 @@ func (m *Model) finish() {
 	}
 }
 
-// AllowViolations says that refused requests don't fail the test.
+// AllowViolations keeps refused requests from failing the test.
 func (m *Model) AllowViolations() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,18 +117,17 @@ func (m *Model) AllowViolations() {
 // Add appends turns to those that all conversations share.
 func (m *Model) Add(turns ...Turn) { m.shared.add(turns) }
 
-// Left returns how many of the shared turns have not been used.
+// Left returns how many of the shared turns are not used yet.
 func (m *Model) Left() int { return m.shared.left() }
 
-// Requests returns the POST /v1/messages requests so far, oldest first, refused
-// ones too.
+// Requests returns the POST /v1/messages requests so far, oldest first, including refused ones.
 func (m *Model) Requests() []*Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Last returns the latest of Requests, nil if there is none.
+// Last returns the latest of Requests, or nil.
 func (m *Model) Last() *Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +137,7 @@ func (m *Model) Last() *Request {
 	return m.requests[len(m.requests)-1]
 }
 
-// Violations returns what was wrong with the refused requests, oldest first.
+// Violations returns the reasons of the refused requests, oldest first.
 func (m *Model) Violations() []*Violation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +155,7 @@ type Violation struct {
 // Error returns status, type and message.
 func (v *Violation) Error() string { return fmt.Sprintf("%d %s: %s", v.Status, v.Type, v.Message) }
 
-// record keeps a request.
+// record stores a request.
 func (m *Model) record(r *Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,11 +164,11 @@ func (m *Model) record(r *Request) {
 	m.requests = keep(m.requests, r, m.o.KeepRequests)
 }
 
-// fewViolations is how many violations are kept when no requests are, and how
-// many are told at the end of a test.
+// fewViolations is how many violations are kept without requests, and how many are reported at the
+// end of a test.
 const fewViolations = 16
 
-// refuse keeps what was wrong with a request.
+// refuse stores the reason of a refusal.
 func (m *Model) refuse(r *Request, p *problem) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +190,7 @@ func keep[T any](list []T, v T, limit int) []T {
 	return append(list, v)
 }
 
-// answerTo makes the answer to a request that is in order.
+// answerTo returns the answer to a valid request.
 func (m *Model) answerTo(r *Request, requestID string) (*answer, *problem) {
 	turn := m.queueFor(r).take(r)
 	if turn == nil {
@@ -234,7 +229,7 @@ func replyOf(t Turn) *Reply {
 	panic(fmt.Sprintf("modeltest: a turn of type %T", t))
 }
 
-// nextID is the next of a row of ids, such as msg_000001.
+// nextID returns the next ID of a series, such as msg_000001.
 func (m *Model) nextID(prefix string, counter *int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,8 +237,8 @@ func (m *Model) nextID(prefix string, counter *int) string {
 	return fmt.Sprintf("%s_%06d", prefix, *counter)
 }
 
-// nextCallID is the next id of a tool call, but none that the conversation
-// already has: it may have begun with another model.
+// nextCallID returns the next ID of a tool call that the conversation does not have: it may have
+// begun with another model.
 func (m *Model) nextCallID(r *Request) string {
 	for {
 		id := m.nextID("toolu", &m.calls)
@@ -264,7 +259,7 @@ func (r *Request) hasCall(id string) bool {
 	return false
 }
 
-// queueFor is the script that a request is answered from.
+// queueFor returns the script for a request.
 func (m *Model) queueFor(r *Request) *queue {
 	if m.o.Script == nil {
 		return &m.shared
@@ -291,7 +286,7 @@ func (m *Model) queueFor(r *Request) *queue {
 	return q
 }
 
-// queue is a script and how far it has been played.
+// queue is a script and its position.
 type queue struct {
 	fill sync.Once
 	none bool // set by fill: there is no such script
@@ -313,7 +308,7 @@ func (q *queue) left() int {
 	return len(q.turns) - q.next
 }
 
-// take returns the next turn, nil when there is none.
+// take returns the next turn, or nil.
 func (q *queue) take(r *Request) Turn {
 	for {
 		q.mu.Lock()
@@ -346,6 +341,6 @@ func (q *queue) take(r *Request) Turn {
 	}
 }
 
-// Client returns an HTTP client that reaches the model without a socket, under
-// any URL. It has no time limit.
+// Client returns an HTTP client whose requests the model answers without a network, for any URL. It
+// has no timeout.
 func (m *Model) Client() *http.Client { return &http.Client{Transport: m} }

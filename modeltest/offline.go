@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// Offline returns the offline model: it thinks nothing, and does exactly what
-// the latest prompt says. Each
+// Offline returns a model that makes the tool calls written in the latest prompt. Each
 //
 //	@mcp__server__tool {"argument": "value"}
 //
-// in it is a tool call. Calls on one line go out together, in one turn; lines are
-// successive turns. The name may be the end of a full name (tool, or
-// server__tool) if only one tool has that end. The object may span lines.
+// in it is a tool call. The calls of a line are one turn; lines are successive turns. The name may
+// be the end of a full name (tool, or server__tool) if only one tool has that end. The object may
+// span lines.
 //
-// Calls are numbered from 1 in the order of the prompt. In a string of an object,
-// the results of calls on earlier lines can be used:
+// Calls are numbered from 1 in the order of the prompt. A string in an object can refer to the
+// results of calls on earlier lines:
 //
 //	{{1}}              the text of the first call's result
 //	{{1.shelf.0.id}}   a value in it, when the result is JSON; a string that is
@@ -27,14 +26,13 @@ import (
 //	{{1.$}}            all of it as JSON
 //	\{{1}}             no reference, but the text {{1}} ("\\{{1}}" in JSON)
 //
-// A call that can't be made as it is written (an unknown tool, malformed JSON, a
-// reference that leads nowhere) is left out; the others are made. The final
-// answer reads the results back, says what was left out and why, and says that
-// no model made it. A prompt without calls is answered with how to write one.
+// A call that cannot be made (an unknown tool, malformed JSON, a reference without a result) is
+// left out; the others are made. The final answer repeats the results, lists the calls that were
+// left out with the reasons, and says that no model wrote it. The answer to a prompt without calls
+// describes how to write one.
 //
-// All it needs stands in the request, so that it serves any number of
-// conversations, of any number of prompts. Text that is sent beside tool results
-// adds to the prompt at work. It is as strict as any [Model]; it keeps no
+// The model uses only the request, so it serves any number of conversations. Text beside tool
+// results is added to the current prompt. The model is as strict as any [Model]. It keeps no
 // requests.
 func Offline() *Model {
 	m := NewModel(&Options{KeepRequests: -1})
@@ -42,7 +40,7 @@ func Offline() *Model {
 	return m
 }
 
-// A plan is the latest prompt of a conversation, and how far it is done.
+// A plan is the latest prompt of a conversation with the calls made so far.
 type plan struct {
 	r     *Request
 	calls []*offlineCall
@@ -52,13 +50,13 @@ type plan struct {
 	names map[string][2]string // what tool has found
 }
 
-// A madeCall is a call that stands in the conversation.
+// A madeCall is a call in the conversation.
 type madeCall struct {
 	use    Content
 	result *Content // nil: none yet
 }
 
-// planOf reads the conversation of a request.
+// planOf returns the plan of a request's conversation.
 func planOf(r *Request) *plan {
 	p := &plan{r: r, made: map[int]madeCall{}, ids: map[string]int{}, names: map[string][2]string{}}
 	text, from := latestPrompt(r)
@@ -76,10 +74,9 @@ func planOf(r *Request) *plan {
 	return p
 }
 
-// latestPrompt is the text of the prompt that is at work and the index of its
-// first message. A prompt begins with the first user message after an answer
-// without tool calls, or after an interruption; what the user says before the
-// next such answer belongs to it.
+// latestPrompt returns the text of the current prompt and the index of its first message. A prompt
+// begins with the first user message after an answer without tool calls, or after an interruption.
+// User text before the next such answer belongs to it.
 func latestPrompt(r *Request) (text string, from int) {
 	var b strings.Builder
 	over := true // the next user message begins a prompt
@@ -106,12 +103,12 @@ func latestPrompt(r *Request) (text string, from int) {
 	return b.String(), min(from, len(r.Messages))
 }
 
-// interrupted is how the text begins that hosts leave where a user interrupted.
+// interrupted is the beginning of the text by which hosts record an interruption.
 const interrupted = "[Request interrupted by user"
 
 var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(</system-reminder>\s*|$)`)
 
-// saidIn is what the user said in a message, without what hosts put beside it.
+// saidIn returns the user's text in a message, without that of hosts.
 func saidIn(m Message) string {
 	var said []string
 	for _, c := range ofType(m.Content, "text") {
@@ -126,9 +123,8 @@ func saidIn(m Message) string {
 	return strings.Join(said, "\n")
 }
 
-// madeBy notes a call that the conversation has. Its id ends in the number of
-// the call, unless somebody has rewritten it: then it is taken for the first
-// call that is still open.
+// madeBy records a call of the conversation. Its ID ends in the number of the call. If it was
+// rewritten, it counts as the first open call.
 func (p *plan) madeBy(use Content) {
 	number := 0
 	if at := strings.LastIndex(use.ID, "_c"); at >= 0 {
@@ -152,8 +148,7 @@ func (p *plan) resultOf(result Content) {
 	}
 }
 
-// turn is the model's next turn: the calls of the next line that has some, or
-// the final answer.
+// turn returns the next turn: the calls of the next line that has some, or the final answer.
 func (p *plan) turn(m *Model) Turn {
 	var parts []Part
 	for i, c := range p.calls {
@@ -173,7 +168,7 @@ func (p *plan) turn(m *Model) Turn {
 	return Text(p.answer())
 }
 
-// offlineID is an id for a call that tells its number.
+// offlineID returns an ID that contains the number of the call.
 func (m *Model) offlineID(r *Request, number int) string {
 	for {
 		id := fmt.Sprintf("%s_c%d", m.nextID("toolu", &m.calls), number)
@@ -183,7 +178,7 @@ func (m *Model) offlineID(r *Request, number int) string {
 	}
 }
 
-// ready is a call as it can be made now, or why it can't.
+// ready returns a call as it can be made now, or why not.
 func (p *plan) ready(c *offlineCall) (name string, input json.RawMessage, wrong string) {
 	if c.wrong != "" {
 		return "", nil, c.wrong
@@ -196,7 +191,7 @@ func (p *plan) ready(c *offlineCall) (name string, input json.RawMessage, wrong 
 	return name, input, wrong
 }
 
-// resultFor is the result of call n as call c may use it.
+// resultFor returns the result of call n for call c.
 func (p *plan) resultFor(c *offlineCall, n int) (*Content, string) {
 	made, ok := p.made[n]
 	switch {
@@ -216,7 +211,7 @@ func (p *plan) resultFor(c *offlineCall, n int) (*Content, string) {
 	return made.result, ""
 }
 
-// tool is the full name of the tool that a prompt calls so, or why there is none.
+// tool returns the full name of the tool that a prompt names, or why there is none.
 func (p *plan) tool(written string) (full, wrong string) {
 	if f, ok := p.names[written]; ok {
 		return f[0], f[1]
@@ -250,8 +245,8 @@ func (p *plan) findTool(written string) (full, wrong string) {
 	return "", "there is no such tool"
 }
 
-// searchable says that a full name may be that of a tool that the host has told of in other words, since
-// there are too many: the host knows.
+// searchable reports whether a full name may be that of a tool that the host does not list, since
+// there are too many.
 func (p *plan) searchable(name string) bool {
 	_, ok := p.r.Tool("ToolSearch")
 	return ok && strings.HasPrefix(name, "mcp__")
@@ -259,8 +254,8 @@ func (p *plan) searchable(name string) bool {
 
 var fullName = regexp.MustCompile(`\bmcp__[A-Za-z0-9_-]+`)
 
-// knownNames are the names of the request's tools and those of tools whose definitions are withheld, as
-// far as the host names them in full.
+// knownNames returns the names of the request's tools, and of deferred ones as far as the host
+// lists them in full.
 func (r *Request) knownNames() []string {
 	names := slices.Clone(r.ToolNames())
 	texts := []string{r.SystemText()}
@@ -279,8 +274,8 @@ func (r *Request) knownNames() []string {
 	return names
 }
 
-// announced says that a full name stands in what the host tells the model: that
-// is how tools are named whose definitions are loaded when they are searched for.
+// announced reports whether the host's text lists a full name, as it does for tools whose
+// definitions are loaded by a search.
 func (p *plan) announced(name string) bool {
 	if !strings.HasPrefix(name, "mcp__") {
 		return false
@@ -303,7 +298,7 @@ func (p *plan) announced(name string) bool {
 	return false
 }
 
-// hasWord says that word stands in text, and not as a part of a longer name.
+// hasWord reports whether text has word, not as part of a longer name.
 func hasWord(text, word string) bool {
 	for at := strings.Index(text, word); at >= 0; {
 		end := at + len(word)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Request is one request that the model was sent, decoded as far as it could
-// be: of a refused one, fields may be missing. It must not be changed.
+// A Request is a request to the model, decoded as far as possible: a refused one may lack fields.
+// It must not be changed.
 type Request struct {
 	Method string
 	Path   string
@@ -29,15 +29,13 @@ type Request struct {
 	marks  int // cache_control blocks
 }
 
-// A Message is one message of the conversation. Content that is a string is one
-// text block.
+// A Message is a message of the conversation. Content that is a string is one text block.
 type Message struct {
 	Role    string // user, assistant or system
 	Content []Content
 }
 
-// Content is a content block of a request. Fields that don't belong to its type
-// are zero.
+// Content is a content block of a request. Fields of other types of blocks are zero.
 type Content struct {
 	Type      string
 	Text      string          // text
@@ -53,7 +51,7 @@ type Content struct {
 	Raw       json.RawMessage // the whole block as it arrived
 }
 
-// A Tool is a tool definition of a request.
+// A Tool is a tool definition in a request.
 type Tool struct {
 	Type         string // empty and custom are client tools; else one of the API's own
 	Name         string
@@ -63,17 +61,16 @@ type Tool struct {
 	Raw          json.RawMessage // the whole definition as it arrived
 }
 
-// Context ends when the client has gone.
+// Context returns a context that ends when the client disconnects.
 func (r *Request) Context() context.Context { return r.ctx }
 
-// Number is 1 for the first POST /v1/messages request to the model, 2 for the
-// next, and so on.
+// Number returns 1 for the first POST /v1/messages request to the model, 2 for the next, and so on.
 func (r *Request) Number() int { return r.number }
 
-// Field returns a top-level field of the body as it arrived, nil if it is absent.
+// Field returns a top-level field of the body unchanged, nil if it is absent.
 func (r *Request) Field(name string) json.RawMessage { return r.fields[name] }
 
-// ToolNames returns the names of the tools, in the order of the request.
+// ToolNames returns the names of the tools in order.
 func (r *Request) ToolNames() []string {
 	names := make([]string, len(r.Tools))
 	for i, t := range r.Tools {
@@ -82,7 +79,7 @@ func (r *Request) ToolNames() []string {
 	return names
 }
 
-// Tool returns the definition of the tool with this name.
+// Tool returns the definition of the tool with the given name.
 func (r *Request) Tool(name string) (Tool, bool) {
 	if i := slices.IndexFunc(r.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
 		return r.Tools[i], true
@@ -93,8 +90,8 @@ func (r *Request) Tool(name string) (Tool, bool) {
 // SystemText returns the texts of the system prompt, joined by newlines.
 func (r *Request) SystemText() string { return joinTexts(r.System) }
 
-// LastUserText returns the texts of the last user message that has any, joined
-// by newlines. Texts inside tool results don't count.
+// LastUserText returns the texts of the last user message with text, joined by newlines, without
+// those in tool results.
 func (r *Request) LastUserText() string {
 	for _, m := range slices.Backward(r.Messages) {
 		if text := m.userText(); text != "" {
@@ -104,8 +101,8 @@ func (r *Request) LastUserText() string {
 	return ""
 }
 
-// FirstUserText is LastUserText of the first user message that has any: what
-// tells one conversation from another in most tests.
+// FirstUserText is LastUserText for the first user message with text. It identifies the
+// conversation in most tests.
 func (r *Request) FirstUserText() string {
 	for _, m := range r.Messages {
 		if text := m.userText(); text != "" {
@@ -122,8 +119,7 @@ func (m Message) userText() string {
 	return joinTexts(m.Content)
 }
 
-// ToolResults returns the tool results of the last user message, in its order;
-// none when that message has none.
+// ToolResults returns the tool results of the last user message in order.
 func (r *Request) ToolResults() []Content {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role == "user" {
@@ -133,8 +129,7 @@ func (r *Request) ToolResults() []Content {
 	return nil
 }
 
-// ToolResult returns the result of the call with this id, from anywhere in the
-// conversation.
+// ToolResult returns the result of the call with the given ID from anywhere in the conversation.
 func (r *Request) ToolResult(id string) (Content, bool) {
 	for _, m := range r.Messages {
 		for _, c := range m.Content {
@@ -146,7 +141,7 @@ func (r *Request) ToolResult(id string) (Content, bool) {
 	return Content{}, false
 }
 
-// ToolUses returns all tool calls of the conversation, in its order.
+// ToolUses returns all tool calls of the conversation in order.
 func (r *Request) ToolUses() []Content {
 	var uses []Content
 	for _, m := range r.Messages {
@@ -168,8 +163,8 @@ func (r *Request) Betas() []string {
 	return betas
 }
 
-// PlainText returns the text of a text block; of a tool result, the texts in it,
-// joined by newlines. Of any other block it is empty.
+// PlainText returns the text of a text block, or the texts in a tool result, joined by newlines. It
+// is empty for other blocks.
 func (c Content) PlainText() string {
 	if c.Type == "tool_result" {
 		return joinTexts(c.Content)
@@ -195,7 +190,7 @@ func ofType(blocks []Content, typ string) []Content {
 	return found
 }
 
-// toolChoice is the type of the tool_choice, empty if there is none.
+// toolChoice returns the type of the tool_choice, or "".
 func (r *Request) toolChoice() string {
 	var typ string
 	if v := r.fields["tool_choice"]; v != nil && kindOf(v) == '{' {

@@ -14,10 +14,10 @@ import (
 	"sync"
 )
 
-// maxBody is how many bytes a request may have.
+// maxBody is the size limit of a request.
 const maxBody = 32 << 20
 
-// response is what is sent back: a body, or the chunks of a stream.
+// response is a response: a body, or the chunks of a stream.
 type response struct {
 	status int
 	header http.Header
@@ -31,7 +31,7 @@ func (r *response) fail(e *apiError, requestID string) *response {
 	return r
 }
 
-// respond answers one request. Ctx ends when the client has gone.
+// respond answers a request. ctx ends when the client disconnects.
 func (m *Model) respond(ctx context.Context, req *http.Request) *response {
 	requestID := m.nextID("req", &m.responses)
 	res := &response{status: http.StatusOK, header: http.Header{
@@ -55,7 +55,7 @@ func (m *Model) respond(ctx context.Context, req *http.Request) *response {
 	return res.fail(&apiError{"not_found_error", "Not Found: " + req.Method + " " + path}, requestID)
 }
 
-// models answers the list of models, or one of them: any name is one.
+// models answers with the list of models, or with one of them: any name is valid.
 func (m *Model) models(res *response, req *http.Request, name string) *response {
 	if p := checkHeader(req.Header, false); p != nil {
 		return res.fail(&apiError{p.typ, p.msg}, res.header.Get("Request-Id"))
@@ -106,7 +106,7 @@ func (m *Model) messages(ctx context.Context, res *response, req *http.Request, 
 	return m.play(ctx, res, r)
 }
 
-// readBody reads a request's body, and stops after one byte too many.
+// readBody reads a request's body, up to one byte over the limit.
 func readBody(req *http.Request) ([]byte, error) {
 	var b bytes.Buffer
 	if n := req.ContentLength; n > 0 && n <= maxBody {
@@ -116,7 +116,7 @@ func readBody(req *http.Request) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// play answers a request that is in order.
+// play answers a valid request.
 func (m *Model) play(ctx context.Context, res *response, r *Request) *response {
 	requestID := res.header.Get("Request-Id")
 	a, exhausted := m.answerTo(r, requestID)
@@ -252,7 +252,7 @@ func (b *streamBody) Close() error {
 
 // A Server is a model on a port of the loopback interface.
 type Server struct {
-	// URL is http://127.0.0.1:port, what goes into ANTHROPIC_BASE_URL.
+	// URL is http://127.0.0.1:PORT, for ANTHROPIC_BASE_URL.
 	URL string
 
 	model  *Model
@@ -264,8 +264,8 @@ type Server struct {
 	closed bool
 }
 
-// Serve starts a server on a free port of the loopback interface. Close ends it,
-// or the end of the test that the model works for.
+// Serve starts a server on a free port of the loopback interface. Close stops it, as does the end
+// of the model's test.
 func (m *Model) Serve() (*Server, error) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -274,7 +274,7 @@ func (m *Model) Serve() (*Server, error) {
 	return m.ServeOn(listener), nil
 }
 
-// ServeOn is Serve on a listener of the caller's choice, which the server closes.
+// ServeOn is Serve with a listener, which the server closes.
 func (m *Model) ServeOn(listener net.Listener) *Server {
 	s := &Server{URL: "http://" + listener.Addr().String(), model: m, done: make(chan struct{})}
 	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
@@ -301,8 +301,8 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	s.model.ServeHTTP(w, req)
 }
 
-// Close stops the server, breaks its connections and waits until no request is
-// being answered any more. It may be called more than once, from any goroutine.
+// Close stops the server, breaks its connections and waits for the requests being answered. It may
+// be called more than once and concurrently.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Signature returns the signature that a [Model] gives a thinking block with this
-// text, and takes it back with. Histories that a test writes itself need it.
+// Signature returns the signature that a [Model] gives to a thinking block with the given text, and
+// accepts. Use it in histories that a test writes.
 func Signature(thinking string) string {
 	sum := sha256.Sum256([]byte("tenon modeltest thinking\n" + thinking))
 	return "Eq" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// thoughts is what a model remembers of the thinking blocks that it gave.
+// thoughts holds the thinking blocks of a model's answers.
 type thoughts struct {
 	mu     sync.Mutex          // guards the rest
 	signed map[string]bool     // signatures that a script made up
 	before map[string][]string // by the id of a tool call: the signatures before it
 }
 
-// given remembers the thinking blocks of an answer.
+// given stores the thinking blocks of an answer.
 func (t *thoughts) given(blocks []answerBlock) {
 	var signatures []string
 	t.mu.Lock()
@@ -48,7 +48,7 @@ func (t *thoughts) given(blocks []answerBlock) {
 	}
 }
 
-// made says whether a model signed this.
+// made reports whether a model signed this.
 func (t *thoughts) made(thinking, signature string) bool {
 	if signature != "" && signature == Signature(thinking) {
 		return true
@@ -64,9 +64,8 @@ func (t *thoughts) beforeCall(id string) []string {
 	return t.before[id]
 }
 
-// thinkingBlocks checks the thinking blocks that come back: each with the
-// signature it was given, and all of them while the tool calls after them are
-// still being worked on.
+// thinkingBlocks checks the thinking blocks in a request: each has its signature, and none is
+// missing while the tool calls after them are unfinished.
 func (d *decoder) thinkingBlocks() {
 	thinks := d.thinks()
 	current := true // in the turn that is still going on
@@ -97,7 +96,7 @@ func (d *decoder) thinkingBlocks() {
 	}
 }
 
-// thinks says that thinking is on in this request.
+// thinks reports whether thinking is on.
 func (d *decoder) thinks() bool {
 	v := string(d.r.fields["thinking"])
 	return strings.Contains(v, `"enabled"`) || strings.Contains(v, `"adaptive"`)

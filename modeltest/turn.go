@@ -11,23 +11,20 @@ import (
 	"time"
 )
 
-// A Turn is what the model does when it is asked once: a [Part] on its own (one
-// text, one tool call), a [*Reply] made by [Say] or [Fail], or a [Func] that
-// decides when the request is there.
+// A Turn is an answer of the model: a [Part] (one text, one tool call), a [*Reply] of [Say] or
+// [Fail], or a [Func] that chooses the answer for the request.
 type Turn interface{ turn() }
 
-// A Func is a [Turn] that is made when the request is there. It is not used up:
-// it answers every request from its place in the script on, until it returns
-// nil, which hands the request to the turn after it. It may be called from
-// several goroutines at once, and must not change the request.
+// A Func is a [Turn] that depends on the request. It answers all requests from its place in the
+// script on, until it returns nil, which leaves the request to the next turn. It may be called
+// concurrently, and must not change the request.
 type Func func(*Request) Turn
 
 func (Func) turn() {}
 
-// A Part is a piece of a turn: a content block ([Text], [ToolUse], [Thinking],
-// [RawBlock]) or something that happens in the stream at that point ([Hold],
-// [Pause], [Break], [Cut], [Ping], [Event]). A Part is a value: the methods
-// return a changed copy. A Part used as a [Turn] is a turn of that part alone.
+// A Part is a part of a turn: a content block ([Text], [ToolUse], [Thinking], [RawBlock]) or a step
+// at that point of the stream ([Hold], [Pause], [Break], [Cut], [Ping], [Event]). Its methods
+// return a changed copy. A Part used as a [Turn] is a turn of that part only.
 type Part struct {
 	kind      partKind
 	text      string          // text, thinking
@@ -43,7 +40,7 @@ type Part struct {
 
 func (Part) turn() {}
 
-// A partKind says which of its fields a part uses.
+// A partKind is the kind of a part.
 type partKind int
 
 const (
@@ -55,29 +52,27 @@ const (
 	kindStep
 )
 
-// insert is a step in the middle of a block: after that many fragments.
+// insert is a step inside a block, after the given number of fragments.
 type insert struct {
 	after int
 	step  step
 }
 
-// Text is a text block.
+// Text returns a text block.
 func Text(s string) Part { return Part{kind: kindText, text: s} }
 
-// ToolUse is a call of a tool, under an id that the model makes. Input becomes
-// the call's JSON: nil is {}, a string or json.RawMessage is JSON text that is
-// taken as it is, anything else is marshalled. It panics when that fails; a call
-// whose input is no JSON is made with [RawToolUse].
+// ToolUse returns a tool call with a generated ID. A nil input is {}, a string or json.RawMessage
+// is JSON, and other values are marshaled. ToolUse panics if that fails. See [RawToolUse] for
+// invalid JSON.
 func ToolUse(name string, input any) Part { return ToolUseID("", name, input) }
 
-// ToolUseID is [ToolUse] under an id of the caller's choice.
+// ToolUseID is [ToolUse] with the given ID.
 func ToolUseID(id, name string, input any) Part {
 	return Part{kind: kindToolUse, id: id, name: name, input: inputText(input)}
 }
 
-// RawToolUse is a call whose input arrives as these fragments of text, be they
-// JSON or not: cut short by max_tokens, malformed, or nothing at all (as the API
-// streams a call without arguments).
+// RawToolUse returns a tool call whose input consists of the given fragments, which need not be
+// JSON: cut by max_tokens, malformed, or empty, as the API sends a call without arguments.
 func RawToolUse(name string, fragments ...string) Part {
 	p := Part{kind: kindToolUse, name: name, fragments: append([]string{}, fragments...)}
 	for _, f := range fragments {
@@ -86,7 +81,7 @@ func RawToolUse(name string, fragments ...string) Part {
 	return p
 }
 
-// inputText is the JSON text of a tool's input.
+// inputText returns the JSON of a tool's input.
 func inputText(input any) string {
 	var text string
 	switch in := input.(type) {
@@ -109,17 +104,17 @@ func inputText(input any) string {
 	return text
 }
 
-// Thinking is a thinking block. It is signed as [Signature] says.
+// Thinking returns a thinking block with the signature of [Signature].
 func Thinking(s string) Part { return Part{kind: kindThinking, text: s} }
 
-// SignedThinking is a thinking block with this signature. The empty one leaves
-// the block unsigned, as a stream does that ends in the middle of a thought.
+// SignedThinking returns a thinking block with the given signature. An empty one means none, as in
+// a stream that ends inside a thinking block.
 func SignedThinking(s, signature string) Part {
 	return Part{kind: kindThinking, text: s, signature: &signature}
 }
 
-// RawBlock is a content block of any other kind, sent as it stands: started
-// whole, without deltas. It panics when block is not a JSON object with a type.
+// RawBlock returns a content block of another type. It is sent whole, without deltas. RawBlock
+// panics if block is not a JSON object with a type.
 func RawBlock(block string) Part {
 	var head struct {
 		Type string `json:"type"`
@@ -130,7 +125,7 @@ func RawBlock(block string) Part {
 	return Part{kind: kindRaw, raw: oneLine(block)}
 }
 
-// oneLine is JSON without line breaks, as it has to be in an event.
+// oneLine returns JSON without line breaks, as an event requires.
 func oneLine(text string) json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(text)); err != nil {
@@ -139,15 +134,15 @@ func oneLine(text string) json.RawMessage {
 	return b.Bytes()
 }
 
-// Fragments sets how a text, thinking or tool input is broken into deltas. They
-// are sent as they are; nothing checks that they add up to the block's text.
+// Fragments sets the deltas of a text, thinking block or input. They are not compared with the
+// block's text.
 func (p Part) Fragments(parts ...string) Part {
 	p.fragments = append([]string{}, parts...)
 	return p
 }
 
-// After puts a step ([Hold], [Pause], [Break], [Cut], [Ping], [Event]) inside
-// the block: after its first n deltas, or at the block's end when it has fewer.
+// After inserts a step ([Hold], [Pause], [Break], [Cut], [Ping], [Event]) after the block's first n
+// deltas, or at its end if it has fewer.
 func (p Part) After(n int, s Part) Part {
 	if s.kind != kindStep {
 		panic("modeltest: After takes a step such as Hold or Cut, not a content block")
@@ -156,7 +151,7 @@ func (p Part) After(n int, s Part) Part {
 	return p
 }
 
-// A step is something that happens in the stream between two events.
+// A step happens in the stream between two events.
 type step struct {
 	wait  func(context.Context) error // blocks the stream
 	fail  *apiError                   // an error event ends it
@@ -165,39 +160,35 @@ type step struct {
 	data  json.RawMessage
 }
 
-// Hold stops the stream at this point until the gate is opened or the client
-// has gone.
+// Hold returns a step that waits until the gate is opened or the client disconnects.
 func Hold(g *Gate) Part { return Pause(g.wait) }
 
-// Pause runs f at this point of the stream, which waits for it. An error of f
-// breaks the connection. The context ends when the client has gone; f must return
-// soon after that.
+// Pause returns a step that runs f. An error of f breaks the connection. The context ends when the
+// client disconnects; f must return soon after that.
 func Pause(f func(context.Context) error) Part {
 	return Part{kind: kindStep, step: step{wait: f}}
 }
 
-// Break ends the stream with an error event such as ("overloaded_error",
-// "Overloaded"). A request without streaming gets the status that belongs to it.
+// Break returns a step that ends the stream with an error event such as ("overloaded_error",
+// "Overloaded"). The response to a request without streaming has the status of that type.
 func Break(typ, message string) Part {
 	return Part{kind: kindStep, step: step{fail: &apiError{Type: typ, Message: message}}}
 }
 
-// Cut breaks the connection at this point.
+// Cut returns a step that breaks the connection.
 func Cut() Part { return Part{kind: kindStep, step: step{cut: true}} }
 
-// Ping is a ping event.
+// Ping returns a ping event.
 func Ping() Part { return Event("ping", `{"type": "ping"}`) }
 
-// Event is an event of any kind with any data, one that no client knows for
-// instance. Lines of data become data lines of their own. Requests without
-// streaming don't see it.
+// Event returns an event of any type with any data. Lines of data become data lines. It has no
+// effect without streaming.
 func Event(name, data string) Part {
 	return Part{kind: kindStep, step: step{event: name, data: json.RawMessage(data)}}
 }
 
-// A Gate holds a turn until a test lets it go, so that tests can act in the
-// middle of a stream without sleeping. It may be used by any number of turns
-// and goroutines.
+// A Gate holds streams until a test opens it, so that the test can act in the middle of a stream
+// without sleeping. Any number of turns and goroutines may share it.
 type Gate struct {
 	reached chan struct{}
 	open    chan struct{}
@@ -210,11 +201,11 @@ func NewGate() *Gate {
 	return &Gate{reached: make(chan struct{}), open: make(chan struct{})}
 }
 
-// Reached is closed when the first stream has arrived at the gate: all before it
-// has been sent, or read by a client without a socket.
+// Reached returns a channel that is closed when the first stream has arrived at the gate and
+// everything before was sent, or read by a client without a network.
 func (g *Gate) Reached() <-chan struct{} { return g.reached }
 
-// Open lets everything through, now and later. It may be called more than once.
+// Open opens the gate for good. It may be called more than once.
 func (g *Gate) Open() { g.release.Do(func() { close(g.open) }) }
 
 func (g *Gate) wait(ctx context.Context) error {
@@ -227,7 +218,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	}
 }
 
-// Stop reasons of the Messages API.
+// The stop reasons of the Messages API.
 const (
 	StopEndTurn       = "end_turn"
 	StopToolUse       = "tool_use"
@@ -238,8 +229,7 @@ const (
 	StopContextWindow = "model_context_window_exceeded"
 )
 
-// Usage is what a turn is said to have cost, in tokens. A zero field is sent as
-// zero.
+// Usage is the token counts of a turn.
 type Usage struct {
 	InputTokens              int
 	OutputTokens             int
@@ -247,9 +237,8 @@ type Usage struct {
 	CacheReadInputTokens     int
 }
 
-// A Reply is a turn of several parts, or an error. Make it with [Say] or [Fail];
-// its methods change it and return it. Once it is in a script it must not be
-// changed any more.
+// A Reply is a turn of several parts, or an error. Make it with [Say] or [Fail]. Its methods change
+// and return it. It must not be changed once it is in a script.
 type Reply struct {
 	parts   []Part
 	id      string
@@ -265,18 +254,17 @@ type Reply struct {
 
 func (*Reply) turn() {}
 
-// Say is a turn of these parts, in this order. With no parts it is an empty
-// answer, as the API gives it now and then.
+// Say returns a turn of the given parts. Without parts it is an empty answer, as the API sometimes
+// sends.
 func Say(parts ...Part) *Reply { return &Reply{parts: append([]Part{}, parts...)} }
 
-// Fail is an answer that is an error: a status, one of the API's types, and a
-// message.
+// Fail returns an error response with a status, one of the API's error types, and a message.
 func Fail(status int, typ, message string) *Reply {
 	return &Reply{status: status, fail: &apiError{Type: typ, Message: message}}
 }
 
-// RateLimited is a 429. A retryAfter above zero becomes the header retry-after,
-// in whole seconds, rounded up.
+// RateLimited returns a 429. A positive retryAfter becomes the header retry-after in seconds,
+// rounded up.
 func RateLimited(retryAfter time.Duration) *Reply {
 	r := Fail(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your rate limit.")
 	if retryAfter > 0 {
@@ -285,11 +273,10 @@ func RateLimited(retryAfter time.Duration) *Reply {
 	return r
 }
 
-// Overloaded is a 529.
+// Overloaded returns a 529.
 func Overloaded() *Reply { return Fail(statusOverloaded, "overloaded_error", "Overloaded") }
 
-// Stop sets the stop reason. Without it, it is tool_use when there is a tool
-// call among the parts and end_turn when there is none.
+// Stop sets the stop reason. The default is tool_use with a tool call and end_turn without.
 func (r *Reply) Stop(reason string) *Reply { r.stop = reason; return r }
 
 // StopAt sets the stop reason stop_sequence and the sequence.
@@ -298,21 +285,19 @@ func (r *Reply) StopAt(sequence string) *Reply {
 	return r
 }
 
-// StopDetails sets the stop_details object that goes with a refusal, as JSON. It
-// panics when it is none.
+// StopDetails sets the stop_details object of a refusal, as JSON. It panics if that is invalid.
 func (r *Reply) StopDetails(details string) *Reply {
 	r.details = oneLine(details)
 	return r
 }
 
-// Usage sets the token counts. Without it they are estimated, as the package comment says.
+// Usage sets the token counts. The default is an estimate; see the package comment.
 func (r *Reply) Usage(u Usage) *Reply { r.usage = &u; return r }
 
-// ID sets the message's id. Without it the model makes one.
+// ID sets the message's ID. The default is generated.
 func (r *Reply) ID(id string) *Reply { r.id = id; return r }
 
-// Model sets the model that is said to have answered. Without it, it is the one
-// that was asked for.
+// Model sets the model in the response. The default is the requested one.
 func (r *Reply) Model(name string) *Reply { r.model = name; return r }
 
 // Header adds a header to the response.
