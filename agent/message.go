@@ -229,10 +229,10 @@ func DecodeMessage(data json.RawMessage) (Message, error) {
 	raw := bytes.Clone(data)
 	var kind, subtype string
 	if decodeValue(rawType, &kind) != nil {
-		return &Unknown{Raw: raw}, nil
+		return &Unknown{Raw: raw}, nil //nolint:nilerr // Unknown holds it
 	}
 	if rawSubtype != nil && decodeValue(rawSubtype, &subtype) != nil {
-		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: the subtype of a %q message is not a string", kind)}, nil
+		return &Unknown{Type: kind, Raw: raw, Err: fmt.Errorf("agent: the subtype of a %q message is not a string", kind)}, nil //nolint:nilerr // Unknown holds it
 	}
 	m := newMessage(kind, subtype)
 	if m == nil {

@@ -78,7 +78,7 @@ func lockPath(path string) (unlock func(), err error) {
 	deadline := time.After(lockWait)
 	for {
 		if held, err := lock.TryLock(); held || err != nil {
-			return func() { _ = lock.Close() }, nil // after an error without a lock
+			return func() { _ = lock.Close() }, nil //nolint:nilerr // after an error without a lock
 		}
 		select {
 		case <-time.After(lockRetry):

@@ -1,7 +1,6 @@
 package mcphost
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,6 @@ import (
 type records struct {
 	mu  sync.Mutex
 	all []map[string]any
-	buf bytes.Buffer
 }
 
 func (r *records) Write(b []byte) (int, error) {

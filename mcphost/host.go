@@ -278,7 +278,7 @@ func (h *Host) SetServers(ctx context.Context, want map[string]ServerConfig) (Se
 	wg.Wait()
 	for _, c := range fresh { // not before: two generations of a process may share files
 		c.remember(ctx)
-		c.run(h.startContext()) //nolint:contextcheck // the life of a server is the host's, not the caller's
+		c.run(h.startContext()) // the life of a server is the host's, not the caller's
 	}
 	res := SetResult{Added: p.add, Removed: p.remove, Changed: p.change, Errors: map[string]error{}}
 	for _, c := range fresh {

@@ -48,7 +48,7 @@ func TestRestartedServerInItsOwnWords(t *testing.T) {
 		"400 with an error": func(w http.ResponseWriter, _ rawMsg) { w.WriteHeader(400); _, _ = io.WriteString(w, notInitialized) },
 		"400 plain":         func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "call initialize first", 400) },
 		"404 plain":         func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "nothing here", 404) },
-		"409":               func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "start over", 409) },
+		"409":               func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "start over", http.StatusConflict) },
 		"200 with an error": func(w http.ResponseWriter, m rawMsg) {
 			answerError(w, m.ID, -32000, "Bad Request: Server not initialized")
 		},
@@ -109,7 +109,7 @@ func TestRefusedCallsLeaveTheSession(t *testing.T) {
 			w.WriteHeader(404)
 			answerError(w, m.ID, -32601, "no such tool")
 		},
-		"409":      func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "somebody was faster", 409) },
+		"409":      func(w http.ResponseWriter, _ rawMsg) { http.Error(w, "somebody was faster", http.StatusConflict) },
 		"an error": func(w http.ResponseWriter, m rawMsg) { answerError(w, m.ID, -32000, "out of paper") },
 	} {
 		var calls atomic.Int64

@@ -568,6 +568,6 @@ func (c *conn) run(start context.Context) {
 	})
 	c.wg.Go(func() {
 		o := &owner{conn: c, ctx: ctx, start: start, results: make(chan dialed), listed: make(chan listing)}
-		o.loop() //nolint:contextcheck // the owner has the context of its life
+		o.loop() // the owner has the context of its life
 	})
 }

@@ -40,7 +40,7 @@ func (h *HTTPHandler) serveStream(next http.Handler, w http.ResponseWriter, req 
 	go s.run() // ends with close
 	defer s.close()
 	next.ServeHTTP(s, req.WithContext(ctx))
-	if context.Cause(ctx) == errUnread {
+	if errors.Is(context.Cause(ctx), errUnread) {
 		h.log.Warn("stream ended: its client does not read", "remote", req.RemoteAddr, "bytes", maxUnread)
 	}
 }

@@ -44,7 +44,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 	}
 	done := make(chan error, 1) // never blocks: it holds the one result
 	// lifetime.wait waits for it.
-	go func() { //nolint:contextcheck // the handler's context is in the callContext
+	go func() { // the handler's context is in the callContext
 		defer j.release()
 		done <- j.guarded()
 	}()
@@ -70,7 +70,7 @@ func (j *job) inline(ctx, callCtx context.Context, cancel func()) (outcome, erro
 	defer j.release()
 	stop := context.AfterFunc(j.lifetime.ctx, cancel)
 	defer stop()
-	err := j.guarded() //nolint:contextcheck // the handler's context is in the callContext
+	err := j.guarded() // the handler's context is in the callContext
 	return j.ended(ctx, callCtx, err), err
 }
 

@@ -74,8 +74,6 @@ func (n Notification) same(m Notification) bool {
 }
 
 // sendPending sends the queued notifications.
-//
-//nolint:contextcheck,nolintlint // it belongs to the session, not to who changed a list; nothing is reported here, but in all callers
 func (ss *Session) sendPending() {
 	defer ss.lifetime.leave()
 	for {

@@ -61,13 +61,13 @@ func TestNilSlicesAndMapsAreEmpty(t *testing.T) {
 // fault E2
 func TestWrongTagsAreToldAtRegistration(t *testing.T) {
 	type typo struct {
-		Unit string `json:"unit" jsonschema:"enum=a,enum=b,descripton=typo"`
+		Unit string `json:"unit" jsonschema:"enum=a,enum=b,descrption=typo"`
 	}
 	s := newTestServer(t, nil)
 	in := AddTool(s, &Tool{Name: "in"}, func(context.Context, typo) (string, error) { return "", nil })
 	result := AddTool(s, &Tool{Name: "out"}, func(context.Context, struct{}) (typo, error) { return typo{}, nil })
 	for name, err := range map[string]error{"in": in, "out": result} {
-		if err == nil || !strings.Contains(err.Error(), "field Unit of type string: the jsonschema tag has the unknown keyword \"descripton\"") {
+		if err == nil || !strings.Contains(err.Error(), "field Unit of type string: the jsonschema tag has the unknown keyword \"descrption\"") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	defer cancel(nil)
 	out := &output{w: p.out, closed: func() { cancel(&signalError{syscall.SIGPIPE}) }}
 	p.out, p.err = out, &output{w: p.err}
-	root := newRootCommand(p)                 //nolint:contextcheck // cobra carries it from ExecuteContext to the commands
+	root := newRootCommand(p)                 // cobra carries it from ExecuteContext to the commands
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(p.in)
 	root.SetOut(p.out)

@@ -89,7 +89,7 @@ func login(ctx context.Context, p *process, entry mcpconfig.Entry) error {
 	if err != nil {
 		return err
 	}
-	defer cb.Close() //nolint:contextcheck // it is bounded by itself
+	defer cb.Close() // it is bounded by itself
 	show := func(_ context.Context, r *mcpauth.AuthorizationRequest) error {
 		_, err := fmt.Fprintf(p.err, "Open this address in a browser to log in to %q:\n\n  %s\n\nIf the browser cannot come back here, paste the address that it ended at:\n", entry.Name, r.URL)
 		return err

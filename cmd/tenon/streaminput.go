@@ -41,7 +41,7 @@ func (s *streamInput) read(ctx context.Context) error {
 		line, err := await(ctx, r.Next)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the input is not needed any more
 		case errors.Is(err, io.EOF):
 			return s.client.EndInput()
 		case err != nil:

@@ -153,7 +153,7 @@ func (p *process) answer(ctx context.Context) (string, error) {
 			case err != nil && !errors.Is(err, io.EOF):
 				return "", fmt.Errorf("reading the answer: %w", err)
 			case err != nil || n > 0 && b[0] == '\n' || len(line) > 1<<10:
-				return strings.TrimSpace(string(line)), nil
+				return strings.TrimSpace(string(line)), nil //nolint:nilerr // no line means no
 			}
 			line = append(line, b[:n]...)
 		}

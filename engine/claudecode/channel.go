@@ -105,7 +105,7 @@ func (c *channel) send(ctx context.Context, v any) error {
 	case c.lines <- append(line, '\n'):
 		return nil
 	case <-c.ctx.Done():
-		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's end, which ends no context of the caller
+		return context.Cause(c.ctx) // the CLI's end, which ends no context of the caller
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -155,7 +155,7 @@ func (c *channel) requestThen(ctx context.Context, subtype string, fields, resul
 		}
 		return err
 	case <-c.ctx.Done():
-		return context.Cause(c.ctx) //nolint:contextcheck // the CLI's end, which ends no context of the caller
+		return context.Cause(c.ctx) // the CLI's end, which ends no context of the caller
 	case <-ctx.Done():
 		// On a goroutine of its own: a CLI that does not read must not hold up the caller.
 		c.spawn(func() { _ = c.send(c.ctx, &controlLine{Type: "control_cancel_request", RequestID: id}) })

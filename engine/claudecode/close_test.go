@@ -69,7 +69,7 @@ func ladderMain() {
 
 // A CLI is let go by closing its stdin, then by SIGTERM, then by SIGKILL, each after a grace, and
 // nothing that it started is left, whoever ended first.
-func TestClosingLadder(t *testing.T) {
+func TestClosingLadder(t *testing.T) { //nolint:tparallel // beside each other, not beside other tests
 	for _, tt := range []struct {
 		mode, heard string
 	}{

@@ -171,7 +171,7 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 	}
 	s := newSession(run, o)
 	if err := s.start(ctx, path); err != nil {
-		_ = s.Close() //nolint:contextcheck // it ends the session, whose life is not that of ctx
+		_ = s.Close() // it ends the session, whose life is not that of ctx
 		return nil, e.withVersion(ctx, path, o, err)
 	}
 	o.Logger.Log(ctx, slog.LevelDebug, "claude-code: session started", "path", path, "pid", s.proc.PID())
@@ -258,7 +258,7 @@ func (s *session) startProcess(ctx context.Context, stream bool) error {
 	}
 	s.proc = proc
 	s.ch.wg.Go(s.write)
-	s.readers.Go(func() { //nolint:contextcheck // requests of the CLI outlive Open
+	s.readers.Go(func() { // requests of the CLI outlive Open
 		s.ch.read(proc.Stdout)
 		s.exited()
 	})

@@ -210,7 +210,7 @@ func (s *session) dialog(ctx context.Context, q *dialogRequest) (any, error) {
 		s.opts.Logger.WarnContext(ctx, "claude-code: OnDialog failed", "kind", q.Kind, "error", err)
 	}
 	if err != nil || answer == nil {
-		return map[string]string{"behavior": "cancelled"}, nil
+		return map[string]string{"behavior": "cancelled"}, nil //nolint:nilerr // it has been logged
 	}
 	return struct {
 		Behavior string          `json:"behavior"`

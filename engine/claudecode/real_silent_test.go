@@ -15,7 +15,7 @@ import (
 
 // The turns of a result are the model's messages, whether or not the CLI shows them, and whether or not
 // the model's stream is read: it shows nothing of a silent one.
-func TestRealTurnsAreCounted(t *testing.T) {
+func TestRealTurnsAreCounted(t *testing.T) { //nolint:tparallel // beside each other, not beside other tests
 	peers.ClaudePath(t)
 	call := func(id string) modeltest.Part { return modeltest.ToolUseID(id, "mcp__a__tool0", `{"text":"x"}`) }
 	silent := modeltest.Say()

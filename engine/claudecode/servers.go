@@ -228,7 +228,7 @@ func (v *servers) send(ctx context.Context, server string, greeted <-chan struct
 	case <-v.initialized:
 	case <-greeted:
 	case <-v.ch.ctx.Done():
-		return context.Cause(v.ch.ctx) //nolint:contextcheck // the CLI's end, which ends no context of the caller
+		return context.Cause(v.ch.ctx) // the CLI's end, which ends no context of the caller
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -99,7 +99,7 @@ func TestResponsesAreBounded(t *testing.T) {
 	events := manyOf(messages.MaxBlocks+1, func(i int) string {
 		return sseEvent("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":"x"}}`, i))
 	})
-	if r, err := messages.ReadResponse(streamOf(events), noSink); !errors.Is(err, messages.ErrTooMuch) || len(r.Blocks) != messages.MaxBlocks {
+	if r, err := messages.ReadResponse(streamOf(events), noSink); !errors.Is(err, messages.ErrTooMuch) || len(r.Blocks) != messages.MaxBlocks { //nolint:bodyclose // it has none
 		t.Errorf("%d blocks, %v", len(r.Blocks), err)
 	}
 	body := &messages.BoundedBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), Left: 2}

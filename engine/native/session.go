@@ -96,10 +96,10 @@ func (e *Engine) Open(ctx context.Context, o *agent.Options) (agent.Session, err
 		Allow: o.AllowedTools, Deny: o.DisallowedTools, Ask: o.AskTools, Mode: o.PermissionMode, Tools: found.Policies,
 	})
 	if s.own != nil {
-		s.own.Start(s.life) //nolint:contextcheck // it outlives Open
+		s.own.Start(s.life) // it outlives Open
 	}
 	// Close ends it and waits for done.
-	go s.run(problems) //nolint:contextcheck // it outlives Open
+	go s.run(problems) // it outlives Open
 	return s, nil
 }
 

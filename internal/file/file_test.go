@@ -50,7 +50,7 @@ func TestReadRegular(t *testing.T) {
 		t.Errorf("a directory: got %v", err)
 	}
 	_, err := ReadRegular(path+"x", 3)
-	if !errors.Is(err, fs.ErrNotExist) || Cause(err).Error() != "no such file or directory" && Cause(err) == err {
+	if !errors.Is(err, fs.ErrNotExist) || Cause(err).Error() != "no such file or directory" && errors.Is(Cause(err), err) {
 		t.Errorf("no file: got %v", err)
 	}
 }

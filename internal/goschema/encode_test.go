@@ -23,7 +23,7 @@ type (
 		Omitted []int `json:",omitempty"`
 		Zero    []int `json:",omitzero"`
 		Hidden  []int `json:"-"`
-		private []int
+		private []int //nolint:unused // not encoded
 		Raw     json.RawMessage
 		Own     filledOwn
 		Self    *filledOuter

@@ -165,8 +165,8 @@ func TestTypesThatDescribeThemselvesWrongly(t *testing.T) {
 // fault E2
 func TestTagsThatAreWrong(t *testing.T) {
 	tests := []struct{ kind, tag, says string }{
-		{"string", "enum=a,enum=b,descripton=typo", `the unknown keyword "descripton"`},
-		{"string", "descripton=typo", `the unknown keyword "descripton"`},
+		{"string", "enum=a,enum=b,descrption=typo", `the unknown keyword "descrption"`},
+		{"string", "descrption=typo", `the unknown keyword "descrption"`},
 		{"string", "description=a, or b,minlength=3", `the unknown keyword "minlength"`},
 		{"string", "required,optionel", `the unknown keyword "optionel"`},
 		{"string", "minLength=3,requird", `the unknown keyword "requird" after minLength`},

@@ -43,7 +43,7 @@ func (m *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.wg.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				if p != http.ErrAbortHandler {
+				if p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 					panic(p)
 				}
 				w.broken = true

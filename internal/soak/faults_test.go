@@ -192,7 +192,7 @@ func (j *injector) duringCall(server string, inject func() error) error {
 	err = <-ended
 	var ce *mcphost.CallError
 	if !errors.As(err, &ce) || !ce.Sent || errors.Is(err, mcphost.ErrTimeout) {
-		return fmt.Errorf("a call that the fault had to end ended with %v", err)
+		return fmt.Errorf("a call that the fault had to end ended with %w", err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type streamOpener func(ctx context.Context, pos *streamPosition) (*http.Response
 // servers drop what they send before. The protocol makes the stream optional: any other answer means
 // that there is none.
 func (h *httpConn) standing(ctx context.Context) {
-	life, cancel := context.WithCancel(h.c.ctx) //nolint:contextcheck // the stream lives as long as the connection
+	life, cancel := context.WithCancel(h.c.ctx) // the stream lives as long as the connection
 	h.keepOpen(ctx, life, cancel, h.get)
 }
 
@@ -37,7 +37,7 @@ func (h *httpConn) standing(ctx context.Context) {
 // with, until ctx ends.
 func (h *httpConn) listen(ctx context.Context, m *message) error {
 	life, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(h.c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the stream, too
+	stop := context.AfterFunc(h.c.ctx, cancel) // the end of the connection ends the stream, too
 	m.sent.Store(true)
 	ok := h.keepOpen(ctx, life, func() { stop(); cancel() }, func(ctx context.Context, _ *streamPosition) (*http.Response, error) {
 		resp, err := h.at.do(ctx, http.MethodPost, m.data, h.headers(m))
@@ -87,7 +87,7 @@ func (h *httpConn) follow(ctx context.Context, answered func(), open streamOpene
 	}()
 	for opened := false; ; {
 		attempts := pos.attempts
-		resp, err := open(ctx, pos) //nolint:bodyclose // readEvents closes it
+		resp, err := open(ctx, pos) // readEvents closes its body
 		answered()
 		switch {
 		case ctx.Err() != nil:

@@ -152,7 +152,7 @@ func (e *Endpoint) send(req *http.Request) (*http.Response, error) {
 	go func() { // ends with the request, which ends with its context unless the program's transport ignores that
 		var o outcome
 		o.err = callback.Run(e.o.Limited, "the HTTP client", func() (err error) {
-			o.resp, err = e.client.Do(req)
+			o.resp, err = e.client.Do(req) //nolint:bodyclose // the caller closes it
 			return err
 		})
 		select {

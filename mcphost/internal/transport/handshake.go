@@ -307,7 +307,7 @@ func (c *Client) listenToLists(ctx context.Context) {
 		ResourcesListChanged: caps.Resources != nil && caps.Resources.ListChanged,
 	}
 	if n.ToolsListChanged || n.PromptsListChanged || n.ResourcesListChanged {
-		c.report("asking for notifications of changes", c.listen(c.ctx, n)) //nolint:contextcheck // it ends with the connection
+		c.report("asking for notifications of changes", c.listen(c.ctx, n)) // it ends with the connection
 	}
 }
 
@@ -336,10 +336,10 @@ func (c *Client) Subscribe(ctx context.Context, uri string) error {
 		c.mu.Unlock()
 		return nil
 	}
-	life, stop := context.WithCancel(c.ctx) //nolint:contextcheck // it ends with Unsubscribe or the connection
+	life, stop := context.WithCancel(c.ctx) // it ends with Unsubscribe or the connection
 	c.listens[uri] = stop
 	c.mu.Unlock()
-	return c.listen(life, &mcp.NotificationSubscriptions{ResourceSubscriptions: []string{uri}}) //nolint:contextcheck // as above
+	return c.listen(life, &mcp.NotificationSubscriptions{ResourceSubscriptions: []string{uri}}) // as above
 }
 
 // Unsubscribe ends what Subscribe began.

@@ -66,7 +66,7 @@ func (h *httpConn) send(ctx context.Context, m *message) error {
 	}
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(h.c.ctx, cancel) //nolint:contextcheck // the end of the connection ends the request, too
+	stop := context.AfterFunc(h.c.ctx, cancel) // the end of the connection ends the request, too
 	release := func() { stop(); cancel() }
 	var reached atomic.Bool // there was a connection to the server
 	m.sent.Store(true)

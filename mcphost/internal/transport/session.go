@@ -100,7 +100,7 @@ func (c *Client) refusesAll(ctx context.Context) error {
 	defer cancel()
 	m, forget, err := c.encode(r)
 	if err != nil {
-		return nil //nolint:nilerr // it cannot be sent: unclear
+		return nil // it cannot be sent: unclear
 	}
 	defer forget()
 	_, err = c.roundTrip(ctx, m)

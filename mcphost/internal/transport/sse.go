@@ -124,7 +124,7 @@ func (s *sseConn) send(ctx context.Context, m *message) error {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.c.ctx, cancel)() //nolint:contextcheck // the end of the connection ends the request, too
+	defer context.AfterFunc(s.c.ctx, cancel)() // the end of the connection ends the request, too
 	header := http.Header{"Content-Type": {"application/json"}}
 	addHeaders(header, m)
 	m.sent.Store(true)
