@@ -10,7 +10,6 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
 	"github.com/tenon-sdk/tenon/internal/clip"
-	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/permission"
 	"github.com/tenon-sdk/tenon/toolresult"
@@ -174,11 +173,6 @@ func oneLines(names []string) string {
 		short[i] = oneLine(name)
 	}
 	return strings.Join(short, ", ")
-}
-
-// forbidden reports whether a rule denies everything of a server. The model does not learn of such a server.
-func forbidden(policy *permission.Policy, server string) bool {
-	return policy.Hidden(permission.Request{Tool: toolname.Server(server) + toolname.Separator, Server: server})
 }
 
 // oneLine returns a server's text as one short line without tags.

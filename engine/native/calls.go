@@ -243,24 +243,8 @@ func rawResult(res *mcpserver.Result) json.RawMessage {
 	return transcript.Encode(parts)
 }
 
-const (
-	// maxErrorChars bounds the text of an error of the engine, in characters. Of a longer text both ends are
-	// kept, as [toolresult.Fit] does for errors of tools.
-	maxErrorChars = 10_000
-	// countReach is the multiple of the limit up to which the API counts a text.
-	countReach = 4
-)
-
-// skip returns the index in text after n characters.
-func skip(text string, n int) int {
-	for i := range text {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(text)
-}
+// countReach is the multiple of the limit up to which the API counts a text.
+const countReach = 4
 
 // outputOptions returns the limits of a result. declared is the tool's own limit in characters.
 func (t *turn) outputOptions(server, tool string, isError bool, declared int) *toolresult.FitOptions {

@@ -21,6 +21,7 @@ import (
 	"github.com/tenon-sdk/tenon/engine/native/internal/messages"
 	"github.com/tenon-sdk/tenon/engine/native/internal/toolset"
 	"github.com/tenon-sdk/tenon/engine/native/internal/transcript"
+	"github.com/tenon-sdk/tenon/internal/toolname"
 	"github.com/tenon-sdk/tenon/mcpconfig"
 	"github.com/tenon-sdk/tenon/mcphost"
 	"github.com/tenon-sdk/tenon/mcpserver"
@@ -119,6 +120,11 @@ func (s *session) servers() iter.Seq2[*mcphost.Host, mcphost.ServerStatus] {
 type hostedServer struct {
 	host *mcphost.Host
 	name string
+}
+
+// forbidden reports whether a rule denies everything of a server. The model does not learn of such a server.
+func forbidden(policy *permission.Policy, server string) bool {
+	return policy.Hidden(permission.Request{Tool: toolname.Server(server) + toolname.Separator, Server: server})
 }
 
 // serversWith returns the connected servers whose capabilities match, without forbidden ones, sorted by name.
@@ -342,6 +348,21 @@ func (n *namedURIs) addFrom(server string, res *mcpserver.Result) {
 			}
 		}
 	}
+}
+
+// maxErrorChars is the longest text of an error of the engine, in characters. Both ends of a longer text
+// are kept, as [toolresult.Fit] does for errors of tools.
+const maxErrorChars = 10_000
+
+// skip returns the index in text after n characters.
+func skip(text string, n int) int {
+	for i := range text {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(text)
 }
 
 // cutError bounds an error's text.
