@@ -1,6 +1,7 @@
 package mcphost
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -639,6 +640,33 @@ func TestSSEDrop(t *testing.T) {
 	// net/http itself asks once more for a GET whose connection died under it.
 	if n := streams.Load(); n < 2 || n > 3 {
 		t.Errorf("%d streams, want 2, or 3 with one of net/http's own", n)
+	}
+}
+
+// A call whose POST is not answered yet when the stream ends was cut off, not closed on request.
+func TestSSEDropBeforeThePostIsAnswered(t *testing.T) {
+	inner := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return libraryServer() }, nil)
+	stream, drop := context.WithCancel(t.Context())
+	var streams atomic.Int64
+	posted := make(chan struct{})
+	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // what is missing fails the test below
+		switch r.Body = io.NopCloser(bytes.NewReader(body)); {
+		case r.Method == http.MethodGet && streams.Add(1) == 1:
+			r = r.WithContext(stream)
+		case bytes.Contains(body, []byte("tools/call")):
+			close(posted)
+			<-r.Context().Done()
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	h := newHost(t, map[string]ServerConfig{"s": SSE{URL: srv.URL}})
+	connected(t, h)
+	go func() { <-posted; drop() }()
+	_, err := h.Call(soon(t), "mcp__s__echo", []byte(`{"text":"x"}`), nil)
+	if ce := (*CallError)(nil); !errors.Is(err, ErrConnectionLost) || !errors.As(err, &ce) || !ce.Sent {
+		t.Errorf("got %v, want a lost connection of a call that was sent", err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *httpConn) listen(ctx context.Context, m *message) error {
 		return streamOf(resp)
 	})
 	if !ok {
-		return ErrClosed
+		return h.c.ended()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,6 +190,9 @@ func (c *Client) failure() error {
 		return nil
 	}
 }
+
+// ended returns why the connection is over for a request that found it so.
+func (c *Client) ended() error { return cmp.Or(c.failure(), ErrClosed) }
 
 // Failed reports whether the connection is over.
 func (c *Client) Failed() bool { return c.failure() != nil }

@@ -134,7 +134,7 @@ func (c *Client) inBackground(ctx context.Context, f func(context.Context) (Info
 		info, err := f(ctx)
 		out <- handshake{info, err}
 	}) {
-		out <- handshake{err: ErrClosed}
+		out <- handshake{err: c.ended()}
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func (h *httpConn) send(ctx context.Context, m *message) error {
 		m.notSentIf(!reached.Load() && (NeverSent(err) || errors.Is(caller.Err(), context.Canceled)))
 		switch {
 		case h.c.ctx.Err() != nil:
-			return ErrClosed
+			return h.c.ended()
 		case caller.Err() != nil: // with an error of any kind as its cause, which is no fault of the network
 			return caller.Err()
 		}
@@ -107,7 +107,7 @@ func (h *httpConn) accepted(ctx context.Context, m *message, resp *http.Response
 		if !h.c.spawn(func() { defer release(); h.readReply(ctx, m, resp) }) {
 			release()
 			_ = resp.Body.Close()
-			return ErrClosed
+			return h.c.ended()
 		}
 		return nil
 	case t == "application/json":

@@ -139,7 +139,7 @@ func (s *sseConn) send(ctx context.Context, m *message) error {
 	m.notSentIf(NeverSent(err))
 	switch {
 	case s.c.ctx.Err() != nil:
-		return ErrClosed
+		return s.c.ended()
 	case caller.Err() != nil:
 		return caller.Err()
 	case errors.Is(err, ErrRedirect), errors.Is(err, callback.ErrPanicked):
