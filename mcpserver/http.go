@@ -278,7 +278,10 @@ func (h *HTTPHandler) end(streams bool) {
 // if it cancelled requests. A second call returns nil at once.
 func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
-	again := h.closing
+	if h.closing {
+		h.mu.Unlock()
+		return nil
+	}
 	h.closing = true
 	idle := make(chan struct{})
 	if h.work == 0 {
@@ -287,9 +290,6 @@ func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 		h.idle = idle
 	}
 	h.mu.Unlock()
-	if again {
-		return nil
-	}
 	var err error
 	select {
 	case <-idle:
